@@ -1,9 +1,32 @@
+# The pattern "work" means every module in go.work; "./..." would mean only
+# the root module.
 .DEFAULT_GOAL := help
 
 help: ## print the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 quick: ## build, vet and the tests that need no service
-	go build work && go vet work && go test work
+	go build work
+	go vet work
+	go test work
+	@missing="$$(scripts/services missing)"; [ -z "$$missing" ] || \
+		echo "quick: tests that need these were skipped: $$missing(make test runs them)"
 
-.PHONY: help quick
+test: lint ## lint, then all tests, race detector on, against real services (what CI runs)
+	scripts/services run -- go test -race work
+
+# vet finds misuse of the standard library, staticcheck bugs and dead code,
+# errcheck errors that nobody looked at; gofumpt ends talk about layout.
+lint: bin/staticcheck ## go vet, staticcheck, errcheck, gofumpt
+	go vet work
+	bin/staticcheck work
+	bin/errcheck work
+	@unformatted="$$(bin/gofumpt -l .)"; [ -z "$$unformatted" ] || \
+		{ echo "not formatted, run bin/gofumpt -w on:"; echo "$$unformatted"; exit 1; }
+
+# One build makes all three.
+bin/staticcheck: tools/go.mod tools/go.sum
+	GOWORK=off go build -C tools -o ../bin/ tool
+	@touch $@
+
+.PHONY: help quick test lint

@@ -128,7 +128,7 @@ func (m *Move) live(w Work, s Standing, now time.Time, c *Change) error {
 	switch {
 	case m.Action == MarkProcessing:
 		if w.Stage == postroom.StageSeen {
-			w.Position = NewPosition
+			w.Group, w.Position = s.Group, NewPosition
 			w.place(false, now)
 			*c = Change{Fate: Update, Work: w}
 		}

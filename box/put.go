@@ -181,26 +181,40 @@ func (p *Put) receive(k Known, w *Work, res *PutResult, c *Change, now time.Time
 		res.Outcome = postroom.Accepted
 	case same:
 		res.Outcome = postroom.Duplicate
-	case p.Keep && !blank:
+	case p.Keep && !blank && w.Topic != "":
 		res.Outcome = postroom.Conflict
 	default:
 		res.Outcome = postroom.Replaced
 	}
-	if same || (p.Keep && !blank) {
-		return
+	keep := same || (p.Keep && !blank && w.Topic != "")
+	if !keep {
+		c.Fate, c.Content, c.Regroup = Update, true, blank
+		if !blank {
+			w.Revision++
+		}
+		w.Topic, w.Due, w.Expires = m.Topic, m.DueAt, m.ExpiresAt
 	}
-	c.Fate, c.Content, c.Regroup = Update, true, blank
-	if !blank {
-		w.Revision++
-	}
-	w.Topic, w.Due, w.Expires = m.Topic, m.DueAt, m.ExpiresAt
-	switch {
-	case w.Stage == postroom.StageSeen || w.Stage == postroom.StageIdle:
+	// first: it was looked up or guarded so far, and is kept to be handled from
+	// now on, even with the content that a guarded run left.
+	first := func() {
+		c.Fate, w.Position, w.Group = Update, NewPosition, k.Group
 		if blank {
 			w.Group = m.Group
 		}
-		w.Position = NewPosition
+		if same {
+			w.Due, w.Expires = m.DueAt, m.ExpiresAt
+		}
+	}
+	switch {
+	case w.Stage == postroom.StageSeen, w.Stage == postroom.StageIdle && !keep:
+		first()
 		w.place(false, now)
+	case w.Stage == postroom.StageLeased && (w.Guard == GuardToNone || w.Guard == GuardToSeen):
+		// A failure of the guarded run must not forget what its sender was told
+		// is kept.
+		first()
+		w.Guard = GuardToWaiting
+	case keep:
 	case w.Stage.Waiting():
 		w.place(w.head(), now)
 	case w.Stage == postroom.StageDead && blank:

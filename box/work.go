@@ -11,8 +11,8 @@ type Work struct {
 	Seq      int64
 	Consumer string
 	Topic    string
-	// Group is empty when the message is not ordered, also for a guarded
-	// message, which never enters a lane.
+	// Group is empty when the message is not ordered, also while it is guarded
+	// and was not received: a guarded message is in no lane.
 	Group string
 	Stage postroom.Stage
 	// Position orders a group, ReadyPosition orders claims. Either may be
@@ -144,8 +144,10 @@ func (w *Work) head() bool {
 		return false
 	}
 	switch w.Stage {
-	case postroom.StageScheduled, postroom.StageReady, postroom.StageSuspect, postroom.StageLeased, postroom.StageParked:
+	case postroom.StageScheduled, postroom.StageReady, postroom.StageSuspect, postroom.StageParked:
 		return true
+	case postroom.StageLeased:
+		return w.Guard == GuardNone
 	}
 	return false
 }
@@ -185,6 +187,25 @@ func (w *Work) place(head bool, now time.Time) {
 	if w.Stage != was && (w.Stage == postroom.StageReady || w.Stage == postroom.StageSuspect) {
 		w.ReadyPosition = NewPosition
 	}
+}
+
+// FellDue reports whether the time has come that the row waited for.
+func (w *Work) FellDue(now time.Time) bool {
+	return (w.Stage == postroom.StageScheduled || w.Stage == postroom.StageDeferred) && !w.Next().After(now)
+}
+
+// Promote lets a row go on that waited for its time (scheduled, deferred), for
+// its topic (parked) or for its turn in the lane (queued).
+func (w Work) Promote() Change {
+	switch {
+	case w.Stage == postroom.StageDeferred:
+		w.Stage, w.Position = postroom.StageArrived, NewPosition
+	case w.Lost >= SuspectAt:
+		w.Stage, w.ReadyPosition = postroom.StageSuspect, NewPosition
+	default:
+		w.Stage, w.ReadyPosition = postroom.StageReady, NewPosition
+	}
+	return Change{Fate: Update, Work: w}
 }
 
 // guard leases the row for a guarded run. back is where a failure returns it to

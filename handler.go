@@ -1,6 +1,9 @@
 package postroom
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // A Handler does the work that a message asks for. Its error is its verdict.
 // The context ends when the lease is lost, the handler's time is up, or the
@@ -21,6 +24,17 @@ type TxHandler interface {
 	Handler
 	HandleTx(ctx context.Context, tx Tx, m *Message) error
 }
+
+// TxHandlerFunc makes a TxHandler of a function.
+type TxHandlerFunc func(ctx context.Context, tx Tx, m *Message) error
+
+// HandleTx calls f.
+func (f TxHandlerFunc) HandleTx(ctx context.Context, tx Tx, m *Message) error { return f(ctx, tx, m) }
+
+// Handle fails: without a transaction f can't keep what it promises.
+func (f TxHandlerFunc) Handle(context.Context, *Message) error { return errNeedsTx }
+
+var errNeedsTx = errors.New("postroom: this handler needs a transaction; run it by a worker or by Once")
 
 // A Tx is a database transaction, wrapped by the store package that it belongs
 // to: sqlstore.Tx, pgxstore.Tx, or one that a store began by itself. A store

@@ -1,0 +1,256 @@
+package box
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/postroom/postroom"
+)
+
+// Receive keeps messages to be handled later and commits. A message that can't
+// be used fails alone, by its result; the error joins all failures, so that
+// whoever looks only at the error acknowledges nothing by mistake.
+func (b *Box) Receive(ctx context.Context, msgs []postroom.Message) ([]postroom.Result, error) {
+	if msgs == nil {
+		return nil, &postroom.ArgumentError{Argument: "messages", Reason: "are nil"}
+	}
+	results := make([]postroom.Result, len(msgs))
+	var (
+		puts []Put
+		at   []int
+		errs []error
+	)
+	for i := range msgs {
+		p := Put{Mode: Queue, Message: msgs[i], Keep: b.opts.KeepContent}
+		if err := b.prepare(&p); err != nil {
+			results[i].Err = err
+			errs = append(errs, nth(msgs, i, err))
+			continue
+		}
+		puts, at = append(puts, p), append(at, i)
+	}
+	if len(puts) > 0 {
+		put, err := b.take(ctx, nil, puts)
+		for j, i := range at {
+			if err != nil {
+				results[i].Err = err
+				continue
+			}
+			results[i] = put[j].Result()
+			if put[j].Err != nil {
+				errs = append(errs, nth(msgs, i, put[j].Err))
+			}
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 1 {
+		return results, errs[0]
+	}
+	return results, errors.Join(errs...)
+}
+
+// nth says which message of a batch an error is about.
+func nth(msgs []postroom.Message, i int, err error) error {
+	if len(msgs) == 1 {
+		return err
+	}
+	return fmt.Errorf("message %d of %d: %w", i+1, len(msgs), err)
+}
+
+// ReceiveTx is Receive inside the caller's transaction: one message that can't
+// be used fails the call before any SQL.
+func (b *Box) ReceiveTx(ctx context.Context, tx postroom.Tx, msgs []postroom.Message) ([]postroom.Result, error) {
+	if err := checkTx(tx); err != nil {
+		return nil, err
+	}
+	if msgs == nil {
+		return nil, &postroom.ArgumentError{Argument: "messages", Reason: "are nil"}
+	}
+	puts := make([]Put, len(msgs))
+	for i := range msgs {
+		puts[i] = Put{Mode: Queue, Message: msgs[i], Keep: b.opts.KeepContent}
+		if err := b.prepare(&puts[i]); err != nil {
+			return nil, nth(msgs, i, err)
+		}
+	}
+	if len(puts) == 0 {
+		return []postroom.Result{}, nil
+	}
+	put, err := b.take(ctx, tx, puts)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]postroom.Result, len(put))
+	for i := range put {
+		results[i] = put[i].Result()
+		if put[i].Err != nil {
+			err = errors.Join(err, nth(msgs, i, put[i].Err))
+		}
+	}
+	return results, err
+}
+
+// Take takes one message in by any mode, with the errors of its result.
+func (b *Box) Take(ctx context.Context, tx postroom.Tx, p Put) (PutResult, error) {
+	p.Keep = p.Keep || b.opts.KeepContent
+	if err := b.prepare(&p); err != nil {
+		return PutResult{Err: err}, err
+	}
+	if p.Mode == Guard {
+		if err := b.checkOwner(p.Owner); err != nil {
+			return PutResult{Err: err}, err
+		}
+		if err := b.checkLease(ctx, p.Lease); err != nil {
+			return PutResult{Err: err}, err
+		}
+	}
+	results, err := b.take(ctx, tx, []Put{p})
+	if err != nil {
+		return PutResult{Err: err}, err
+	}
+	return results[0], results[0].Err
+}
+
+// Result is the part of it that callers see.
+func (r *PutResult) Result() postroom.Result {
+	return postroom.Result{Outcome: r.Outcome, State: r.State, Mismatch: r.Mismatch, Err: r.Err}
+}
+
+func checkTx(tx postroom.Tx) error {
+	if tx == nil {
+		return &postroom.ArgumentError{Argument: "transaction", Reason: "is nil"}
+	}
+	return nil
+}
+
+// prepare checks a message and gives it the one form that stores keep.
+func (b *Box) prepare(p *Put) error {
+	m := &p.Message
+	m.Consumer = b.consumer
+	m.Attempt, m.Revision, m.LastError, m.Lease = 0, 0, "", postroom.Lease{}
+	m.FirstSeen, m.LastSeen = time.Time{}, time.Time{}
+	if err := m.Validate(p.Mode == Queue, b.opts.MaxPayload); err != nil {
+		return err
+	}
+	if len(m.Hash) == 0 && b.opts.HashPayload && m.Payload != nil {
+		sum := sha256.Sum256(m.Payload)
+		m.Hash, m.HashAlg = sum[:], "sha256"
+	}
+	switch {
+	case len(m.Hash) == 0:
+		m.HashAlg = ""
+	case m.HashAlg == "":
+		m.HashAlg = "sha256"
+	}
+	for _, t := range []*time.Time{&m.DueAt, &m.ExpiresAt, &m.OccurredAt} {
+		if !t.IsZero() {
+			*t = t.UTC().Truncate(time.Microsecond)
+		}
+	}
+	return nil
+}
+
+// take calls the store and reports what came of it.
+func (b *Box) take(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResult, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	results, err := b.store.Put(ctx, tx, puts)
+	took := time.Since(began)
+	if err != nil {
+		// A context that ended on the way leaves open whether the commit came
+		// first.
+		if tx == nil && ctx.Err() != nil && !errors.Is(err, postroom.ErrUnknown) {
+			err = fmt.Errorf("%w: %w", postroom.ErrUnknown, err)
+		}
+		err = fmt.Errorf("put into %s: %w", b.scope.Store, err)
+		for i := range puts {
+			b.observe.Received(ctx, postroom.ReceivedEvent{
+				Scope: b.scope, Message: &puts[i].Message, Result: postroom.Result{Err: err}, Mode: puts[i].Mode.String(), Took: took,
+			})
+		}
+		return nil, err
+	}
+	b.reportPuts(ctx, tx, puts, results, took)
+	return results, nil
+}
+
+func (b *Box) reportPuts(ctx context.Context, tx postroom.Tx, puts []Put, results []PutResult, took time.Duration) {
+	var counts [postroom.Dead + 1]int
+	wake := false
+	lone := len(puts) == 1 && puts[0].Mode == Queue
+	for i := range puts {
+		p, r := &puts[i], &results[i]
+		m := &p.Message
+		counts[r.Outcome]++
+		if !lone && p.Mode != Check {
+			b.LogMessage(ctx, "message taken in", m, slog.String("mode", p.Mode.String()), slog.String("outcome", r.Outcome.String()))
+		}
+		b.reportPut(ctx, tx, p, r)
+		b.observe.Received(ctx, postroom.ReceivedEvent{
+			Scope: b.scope, Message: m, Result: r.Result(), Mode: p.Mode.String(), Took: took,
+		})
+		wake = wake || (p.Mode == Queue && r.Err == nil && r.Outcome != postroom.Duplicate)
+	}
+	if wake && tx == nil {
+		b.wake()
+	}
+	if puts[0].Mode != Queue || !b.log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	// A lone message is its own batch; its line says which it was.
+	if lone {
+		b.LogAbout(ctx, slog.LevelInfo, "message received", &puts[0].Message, slog.String("outcome", results[0].Outcome.String()))
+		return
+	}
+	attrs := []slog.Attr{slog.Int("messages", len(puts))}
+	for o := postroom.Accepted; o <= postroom.Dead; o++ {
+		if counts[o] > 0 {
+			attrs = append(attrs, slog.Int(o.String(), counts[o]))
+		}
+	}
+	b.log.LogAttrs(ctx, slog.LevelInfo, "messages received", attrs...)
+}
+
+var outcomeCounts = [...]string{"", CountAccepted, CountDuplicate, CountReplaced, CountConflict, CountReplaced}
+
+func (b *Box) reportPut(ctx context.Context, tx postroom.Tx, p *Put, r *PutResult) {
+	m := &p.Message
+	if p.Mode == Check {
+		b.LogAbout(ctx, slog.LevelDebug, "duplicate check", m, slog.Bool("processed", r.Outcome == postroom.Duplicate))
+	} else {
+		if name := outcomeCounts[r.Outcome]; name != "" {
+			b.count(m.Topic, name, 1)
+		}
+	}
+	if r.Mismatch {
+		b.LogAbout(ctx, slog.LevelWarn, "message is known with another hash", m)
+		if r.Outcome != postroom.Conflict {
+			b.count(m.Topic, CountConflict, 1)
+		}
+	}
+	if r.Regrouped {
+		b.LogAbout(ctx, slog.LevelWarn, "message is known in another group, which it keeps", m)
+	}
+	// Inside a caller's transaction the lease has not ended before the commit.
+	if tx != nil {
+		return
+	}
+	if r.Lost {
+		b.lost(ctx, m.Key(), m.Topic, 0)
+	}
+	if r.Died != "" {
+		b.died(ctx, m.Key(), m.Topic, r.Died, nil)
+	}
+}
+
+var modeNames = [...]string{"", "check", "queue", "once", "guard"}
+
+func (m Mode) String() string { return modeNames[m] }

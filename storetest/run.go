@@ -53,6 +53,7 @@ func themes() []theme {
 		{"content", contentCases},
 		{"claim", claimCases},
 		{"settle", settleCases},
+		{"table", tableCases},
 	}
 }
 

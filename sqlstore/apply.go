@@ -1,0 +1,124 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/postroom/postroom/box"
+)
+
+// A write is a change together with the Put whose content it brings, if any.
+type write struct {
+	box.Change
+	put *box.Put
+}
+
+// apply writes what the rules decided. The caller holds the locks. It gives the
+// consumers whose lanes were vacated.
+func (q *session) apply(ctx context.Context, writes []write) (map[string]bool, error) {
+	slices.SortFunc(writes, func(a, b write) int { return cmp.Compare(a.Work.Seq, b.Work.Seq) })
+	if err := q.number(ctx, writes); err != nil {
+		return nil, err
+	}
+	var contents, hashes, inserts, updates, dones [][]any
+	var deleteWork, deleteDone, deleteMessage []int64
+	for i := range writes {
+		w := &writes[i]
+		if w.Content {
+			m := &w.put.Message
+			row := []any{w.Work.Seq, int64(w.Work.Revision), w.Regroup, m.Group}
+			contents = append(contents, append(row, contentValues(m, w.put.Digest())...))
+		} else if w.AdoptHash {
+			hashes = append(hashes, []any{w.Work.Seq, bytesValue(w.put.Message.Hash), w.put.Message.HashAlg})
+		}
+		switch w.Fate {
+		case box.Insert:
+			inserts = append(inserts, workValues(&w.Work))
+		case box.InsertDone:
+			dones = append(dones, doneValues(&w.Done))
+		case box.Update:
+			updates = append(updates, workValues(&w.Work))
+		case box.ToDone:
+			deleteWork = append(deleteWork, w.Work.Seq)
+			dones = append(dones, doneValues(&w.Done))
+		case box.Forget:
+			deleteWork = append(deleteWork, w.Work.Seq)
+			deleteMessage = append(deleteMessage, w.Work.Seq)
+		case box.Reopen:
+			deleteDone = append(deleteDone, w.Work.Seq)
+			inserts = append(inserts, workValues(&w.Work))
+		}
+	}
+	for _, step := range []struct {
+		name string
+		rows [][]any
+	}{
+		{"update_content", contents},
+		{"adopt_hash", hashes},
+		{"delete_done", seqRows(deleteDone)},
+		{"delete_work", seqRows(deleteWork)},
+		{"delete_message", seqRows(deleteMessage)},
+		{"insert_work", inserts},
+		{"update_work", updates},
+		{"insert_done", dones},
+	} {
+		if err := q.each(ctx, step.name, step.rows, nil); err != nil {
+			return nil, err
+		}
+	}
+	return q.vacate(ctx, writes)
+}
+
+// number replaces each NewPosition by the next number of the sequence.
+func (q *session) number(ctx context.Context, writes []write) error {
+	var wanted []*int64
+	for i := range writes {
+		w := &writes[i].Work
+		if w.Position == box.NewPosition {
+			wanted = append(wanted, &w.Position)
+		}
+		if w.ReadyPosition == box.NewPosition {
+			wanted = append(wanted, &w.ReadyPosition)
+		}
+	}
+	numbers, err := q.positions(ctx, len(wanted))
+	for i, n := range numbers {
+		*wanted[i] = n
+	}
+	return err
+}
+
+// positions takes n numbers from the sequence. A dialect gives either each of
+// them or the first of n that follow one another.
+func (q *session) positions(ctx context.Context, n int) ([]int64, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	var numbers []int64
+	err := q.query(ctx, "positions", func(r Rows) error {
+		var number int64
+		defer func() { numbers = append(numbers, number) }()
+		return r.Scan((*intCell)(&number))
+	}, int64(n))
+	for err == nil && len(numbers) < n {
+		numbers = append(numbers, numbers[len(numbers)-1]+1)
+	}
+	return numbers, err
+}
+
+// vacate takes heads out of their lanes, in the order of the lanes.
+func (q *session) vacate(ctx context.Context, writes []write) (map[string]bool, error) {
+	var lanes [][]any
+	consumers := map[string]bool{}
+	for i := range writes {
+		if w := &writes[i].Work; writes[i].Vacate && w.Group != "" {
+			lanes = append(lanes, []any{w.Consumer, w.Group, w.Seq})
+			consumers[w.Consumer] = true
+		}
+	}
+	slices.SortFunc(lanes, func(a, b []any) int {
+		return cmp.Or(cmp.Compare(a[0].(string), b[0].(string)), cmp.Compare(a[1].(string), b[1].(string)))
+	})
+	return consumers, q.each(ctx, "vacate_lanes", lanes, nil)
+}

@@ -1,0 +1,46 @@
+package sqlstore
+
+import (
+	"context"
+
+	"github.com/postroom/postroom"
+)
+
+// A Conn runs statements, inside or outside of a transaction.
+type Conn interface {
+	Exec(ctx context.Context, query string, args ...any) error
+	Query(ctx context.Context, query string, args ...any) (Rows, error)
+}
+
+// Rows are the rows that a query gave.
+type Rows interface {
+	Next() bool
+	Scan(dest ...any) error
+	Err() error
+	Close() error
+}
+
+// A DB is a pool of connections: the seam between the store and a driver.
+type DB interface {
+	Conn
+	// Begin starts a transaction at READ COMMITTED, where the database has it.
+	Begin(ctx context.Context) (TxConn, error)
+	// MaxConns is how many connections can be open at once; 0: no limit.
+	MaxConns() int
+}
+
+// A TxConn is a transaction on a DB.
+type TxConn interface {
+	Conn
+	Commit(ctx context.Context) error
+	Rollback(ctx context.Context) error
+}
+
+// CallerTx is a transaction of the caller's: the store runs statements in it,
+// and never ends it.
+type CallerTx struct{ Conn Conn }
+
+// PostroomTx marks the type.
+func (CallerTx) PostroomTx() {}
+
+var _ postroom.Tx = CallerTx{}

@@ -1,0 +1,183 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// A migration is one step of the schema.
+type migration struct {
+	version int
+	name    string
+	text    string
+}
+
+// migrations gives the steps in order, filled in for this table set.
+func (s *Store) migrations() ([]migration, error) {
+	entries, err := fs.ReadDir(s.dialect.Migrations, ".")
+	if err != nil {
+		return nil, err
+	}
+	var list []migration
+	for _, e := range entries {
+		number, name, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".sql"), "_")
+		version, err := strconv.Atoi(number)
+		if err != nil || version != len(list)+1 {
+			return nil, fmt.Errorf("migration %s is out of order", e.Name())
+		}
+		text, err := fs.ReadFile(s.dialect.Migrations, e.Name())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, migration{version, name, s.names.fill(string(text))})
+	}
+	return list, nil
+}
+
+func (s *Store) latest() int {
+	list, err := s.migrations()
+	if err != nil {
+		panic("sqlstore: " + err.Error()) // the files are embedded
+	}
+	return len(list)
+}
+
+// Schema gives the SQL that creates the tables, for those who run it themselves.
+func (s *Store) Schema() (string, error) {
+	list, err := s.migrations()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "-- Postroom, %s, prefix %s. Safe to run again.\n\n", s.dialect.Name, s.prefix)
+	if s.schema != "" {
+		fmt.Fprintf(&b, "%s;\n\n", s.text("create_schema"))
+	}
+	fmt.Fprintf(&b, "%s;\n", s.text("create_version"))
+	for _, m := range list {
+		fmt.Fprintf(&b, "\n-- %04d %s\n%s\n%s;\n", m.version, m.name, strings.TrimSpace(m.text),
+			strings.NewReplacer("$1", strconv.Itoa(m.version), "?1", strconv.Itoa(m.version)).Replace(s.text("insert_version")))
+	}
+	return b.String(), nil
+}
+
+// Grants gives the SQL that lets a role use the tables but not change them.
+func (s *Store) Grants(role string) (string, error) {
+	if !schemaPattern.MatchString(role) {
+		return "", fmt.Errorf("role %q: allowed are 1 to 63 of A-Z, a-z, 0-9 and _, not beginning with a digit", role)
+	}
+	text, ok := s.statements["grants"]
+	if !ok {
+		return "", fmt.Errorf("%s has no roles", s.dialect.Name)
+	}
+	if s.schema == "" {
+		_, text, _ = strings.Cut(text, "\n\n")
+	}
+	return strings.ReplaceAll(text, "{role}", s.dialect.Quote(role)) + ";\n", nil
+}
+
+// text is a statement without the comment of its name.
+func (s *Store) text(name string) string {
+	_, body, _ := strings.Cut(s.statements[name], "*/ ")
+	return body
+}
+
+// Version gives the version of the schema in the database, and the one that this
+// program needs.
+func (s *Store) Version(ctx context.Context) (have, want int, err error) {
+	err = s.read("read schema version", func(q *session) (err error) {
+		have, err = s.version(ctx, q)
+		return err
+	})
+	return have, s.latest(), err
+}
+
+func (s *Store) version(ctx context.Context, q *session) (int, error) {
+	var version int
+	err := q.query(ctx, "version", func(r Rows) error { return r.Scan((*countCell)(&version)) })
+	return version, err
+}
+
+// Migrate creates the tables or brings them up to date. It is idempotent, and
+// safe when several processes start at once: one does the work, the others wait.
+func (s *Store) Migrate(ctx context.Context) error {
+	list, err := s.migrations()
+	if err != nil {
+		return s.explain("migrate", err)
+	}
+	if err := s.setUp(ctx); err != nil {
+		return s.explain("migrate", err)
+	}
+	return s.write(ctx, "migrate", func(q *session) error {
+		if q.has("lock_migrations") {
+			if err := q.exec(ctx, "lock_migrations"); err != nil {
+				return err
+			}
+		}
+		if err := q.createSchema(ctx); err != nil {
+			return err
+		}
+		if err := q.exec(ctx, "create_version"); err != nil {
+			return err
+		}
+		have, err := s.version(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, m := range list[min(have, len(list)):] {
+			if err := q.run(ctx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// createSchema does nothing where the schema is there, so that a role that may
+// not create one can still migrate.
+func (q *session) createSchema(ctx context.Context) error {
+	if q.store.schema == "" {
+		return nil
+	}
+	there, err := q.groups(ctx, "has_schema", q.store.schema)
+	if err != nil || len(there) > 0 {
+		return err
+	}
+	return q.exec(ctx, "create_schema")
+}
+
+// setUp runs what can't run in a transaction.
+func (s *Store) setUp(ctx context.Context) error {
+	q := &session{store: s, conn: s.db}
+	if !q.has("set_up") {
+		return nil
+	}
+	return q.query(ctx, "set_up", func(Rows) error { return nil })
+}
+
+// run runs one migration. Its statements are separated by a semicolon at the end
+// of a line.
+func (q *session) run(ctx context.Context, m migration) error {
+	for _, statement := range strings.Split(m.text, ";\n") {
+		if blank(statement) {
+			continue
+		}
+		if err := q.conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("migration %04d %s: %w", m.version, m.name, err)
+		}
+	}
+	return q.exec(ctx, "insert_version", int64(m.version))
+}
+
+// blank reports whether a statement is nothing but comments.
+func blank(statement string) bool {
+	for line := range strings.Lines(statement) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
+			return false
+		}
+	}
+	return true
+}

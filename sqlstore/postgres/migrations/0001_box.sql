@@ -1,0 +1,139 @@
+-- One table set: facts, work, outcomes. See docs/ARCHITECTURE.md.
+
+-- Numbers messages, positions within groups, and turns to be claimed.
+CREATE SEQUENCE IF NOT EXISTS {{sequence}};
+
+-- What arrived. The unique key is the deduplication.
+CREATE TABLE IF NOT EXISTS {{message}} (
+    seq            bigint PRIMARY KEY,
+    consumer       text COLLATE "C" NOT NULL,
+    source         text COLLATE "C" NOT NULL,
+    id             text COLLATE "C" NOT NULL,
+    grp            text COLLATE "C" NOT NULL,
+    topic          text COLLATE "C" NOT NULL,
+    payload        bytea,
+    headers        jsonb,
+    hash           bytea,
+    hash_alg       text NOT NULL,
+    digest         bytea,
+    due_at         timestamptz,
+    expires_at     timestamptz,
+    occurred_at    timestamptz,
+    correlation_id text NOT NULL,
+    causation_id   text NOT NULL,
+    first_seen     timestamptz NOT NULL,
+    revision       integer NOT NULL,
+    UNIQUE (consumer, source, id)
+);
+
+-- What is still to do. Rows are small and go when the message is done.
+-- stage: 1 seen, 2 idle, 3 scheduled, 4 deferred, 5 arrived, 6 queued, 7 ready,
+-- 8 suspect, 9 leased, 10 dead, 11 parked.
+CREATE TABLE IF NOT EXISTS {{work}} (
+    seq            bigint PRIMARY KEY,
+    consumer       text COLLATE "C" NOT NULL,
+    topic          text COLLATE "C" NOT NULL,
+    grp            text COLLATE "C" NOT NULL,
+    stage          smallint NOT NULL,
+    position       bigint NOT NULL,
+    ready_position bigint NOT NULL,
+    attempt        integer NOT NULL,
+    lost           integer NOT NULL,
+    due            timestamptz,
+    retry          timestamptz,
+    next           timestamptz,
+    expires        timestamptz,
+    owner          text COLLATE "C" NOT NULL,
+    fence          bigint NOT NULL,
+    lease_until    timestamptz,
+    guard          smallint NOT NULL,
+    revision       integer NOT NULL,
+    last_error     text NOT NULL,
+    last_seen      timestamptz NOT NULL
+);
+
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_ready ON {{work}} (consumer, ready_position) WHERE stage = 7;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_suspect ON {{work}} (consumer, ready_position) WHERE stage = 8;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_next ON {{work}} (consumer, next) WHERE stage IN (3, 4);
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_lease ON {{work}} (consumer, lease_until) WHERE stage = 9;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_arrived ON {{work}} (consumer, grp, position) WHERE stage = 5;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_queued ON {{work}} (consumer, grp, position) WHERE stage = 6;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_dead ON {{work}} (consumer, seq) WHERE stage = 10;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_parked ON {{work}} (consumer, topic) WHERE stage = 11;
+
+-- How it ended. A row here is the token of retention.
+CREATE TABLE IF NOT EXISTS {{done}} (
+    seq        bigint PRIMARY KEY,
+    consumer   text COLLATE "C" NOT NULL,
+    done_at    timestamptz NOT NULL,
+    runs       integer NOT NULL,
+    handler    text NOT NULL,
+    revision   integer NOT NULL,
+    superseded boolean NOT NULL,
+    discarded  boolean NOT NULL,
+    note       text NOT NULL,
+    fence      bigint NOT NULL,
+    last_seen  timestamptz NOT NULL,
+    purged     boolean NOT NULL
+);
+
+CREATE INDEX IF NOT EXISTS {{prefix}}_done_at ON {{done}} (consumer, done_at);
+CREATE INDEX IF NOT EXISTS {{prefix}}_done_unpurged ON {{done}} (consumer, done_at) WHERE NOT purged;
+
+-- One row per group that has a head or waits for one: the lock that makes order.
+CREATE TABLE IF NOT EXISTS {{lane}} (
+    consumer text COLLATE "C" NOT NULL,
+    grp      text COLLATE "C" NOT NULL,
+    head     bigint,
+    position bigint NOT NULL,
+    PRIMARY KEY (consumer, grp)
+);
+
+CREATE INDEX IF NOT EXISTS {{prefix}}_lane_vacant ON {{lane}} (consumer, grp) WHERE head IS NULL;
+
+-- What operators did.
+CREATE TABLE IF NOT EXISTS {{audit}} (
+    entry    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at       timestamptz NOT NULL,
+    actor    text NOT NULL,
+    action   text NOT NULL,
+    reason   text NOT NULL,
+    consumer text COLLATE "C" NOT NULL,
+    source   text COLLATE "C" NOT NULL,
+    id       text COLLATE "C" NOT NULL,
+    detail   text NOT NULL
+);
+
+-- Running totals, written by each process every few seconds.
+CREATE TABLE IF NOT EXISTS {{total}} (
+    consumer text COLLATE "C" NOT NULL,
+    topic    text COLLATE "C" NOT NULL,
+    name     text COLLATE "C" NOT NULL,
+    n        bigint NOT NULL,
+    PRIMARY KEY (consumer, topic, name)
+);
+
+-- Topics that no worker may handle.
+CREATE TABLE IF NOT EXISTS {{pause}} (
+    consumer text COLLATE "C" NOT NULL,
+    topic    text COLLATE "C" NOT NULL,
+    at       timestamptz NOT NULL,
+    actor    text NOT NULL,
+    reason   text NOT NULL,
+    PRIMARY KEY (consumer, topic)
+);
+
+-- All that is known of each message, for people who look with SQL.
+CREATE OR REPLACE VIEW {{record}} AS
+SELECT m.seq, m.consumer, m.source, m.id, m.grp, m.topic,
+       CASE WHEN d.seq IS NOT NULL THEN 'done' WHEN w.stage = 1 THEN 'seen' WHEN w.stage = 10 THEN 'dead' ELSE 'processing' END AS state,
+       CASE w.stage WHEN 1 THEN 'seen' WHEN 2 THEN 'idle' WHEN 3 THEN 'scheduled' WHEN 4 THEN 'deferred'
+                    WHEN 5 THEN 'arrived' WHEN 6 THEN 'queued' WHEN 7 THEN 'ready' WHEN 8 THEN 'suspect'
+                    WHEN 9 THEN 'leased' WHEN 10 THEN 'dead' WHEN 11 THEN 'parked' END AS stage,
+       w.attempt, w.lost, w.next, w.owner, w.fence, w.lease_until, w.last_error,
+       m.first_seen, COALESCE(w.last_seen, d.last_seen) AS last_seen, m.revision,
+       d.done_at, d.runs, d.handler, d.superseded, d.discarded, d.note,
+       m.occurred_at, m.due_at, m.expires_at, m.correlation_id, m.causation_id, m.headers, m.payload
+FROM {{message}} m
+LEFT JOIN {{work}} w ON w.seq = m.seq
+LEFT JOIN {{done}} d ON d.seq = m.seq;

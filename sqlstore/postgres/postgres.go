@@ -1,0 +1,74 @@
+// Package postgres is the dialect of PostgreSQL 14 and later.
+package postgres
+
+import (
+	"database/sql"
+	"embed"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"strings"
+
+	"github.com/postroom/postroom/sqlstore"
+)
+
+//go:embed statements.sql
+var statements string
+
+//go:embed migrations
+var files embed.FS
+
+// Dialect speaks PostgreSQL through database/sql, with any driver: arrays are
+// passed as literals. Package pgxstore speaks it natively.
+var Dialect = &sqlstore.Dialect{
+	Name:           "postgres",
+	Statements:     statements,
+	Migrations:     migrations(),
+	Batch:          Literals,
+	NumbersInserts: true,
+	Classify:       Classify,
+	Quote:          func(name string) string { return `"` + name + `"` },
+	Schemas:        true,
+	Isolation:      sql.LevelReadCommitted,
+}
+
+func migrations() fs.FS {
+	sub, err := fs.Sub(files, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	return sub
+}
+
+// Classify reads the SQLSTATE that the drivers give by method.
+func Classify(err error) sqlstore.Class {
+	if err == nil {
+		return sqlstore.Other
+	}
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		switch code := coded.SQLState(); {
+		case code == "40001" || code == "40P01":
+			return sqlstore.Repeat
+		case code == "55P03":
+			return sqlstore.Busy
+		case code == "42P01" || code == "42703" || code == "3F000":
+			return sqlstore.NoTable
+		// The server ends the session: what was under way has no answer.
+		case code == "57P01" || code == "57P02" || code == "57P03" || strings.HasPrefix(code, "08"):
+			return sqlstore.Lost
+		}
+		return sqlstore.Other
+	}
+	var netErr net.Error
+	if errors.As(err, &netErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
+		return sqlstore.Lost
+	}
+	for _, text := range []string{"bad connection", "conn closed", "connection reset", "broken pipe", "unexpected EOF"} {
+		if strings.Contains(err.Error(), text) {
+			return sqlstore.Lost
+		}
+	}
+	return sqlstore.Other
+}

@@ -1,0 +1,427 @@
+-- The statements of PostgreSQL. Rows come as arrays, one per column.
+
+-- name: clock
+SELECT clock_timestamp();
+
+-- name: bound_waits
+-- For transactions of ours only; user code keeps its own settings.
+SET LOCAL lock_timeout = {{wait}};
+
+-- name: hold_key
+-- A caller's transaction announces its keys, so that nobody has to wait on them
+-- unawares. The lock goes with the transaction.
+SELECT pg_try_advisory_xact_lock($1);
+
+-- name: held_keys
+-- Which of these keys sit in somebody's open transaction.
+SELECT k FROM unnest($1::bigint[]) AS k
+WHERE EXISTS (
+    SELECT FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND (l.classid::bigint << 32 | l.objid::bigint) = k
+);
+
+-- name: insert_message
+-- Numbers follow arrival; rows are inserted in the order of their keys, so that
+-- crossed batches wait instead of deadlocking.
+WITH input AS MATERIALIZED (
+    SELECT nextval('{{sequence}}') AS seq, i.*
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[], $10::text[],
+                $11::bytea[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::text[])
+         AS i(ord, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
+              digest, due_at, expires_at, occurred_at, correlation_id, causation_id)
+)
+INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
+                         digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
+SELECT seq, consumer, source, id, grp, topic, payload, headers::jsonb, hash, hash_alg,
+       digest, due_at, expires_at, occurred_at, correlation_id, causation_id, statement_timestamp(), 1
+FROM input
+ORDER BY consumer COLLATE "C", source COLLATE "C", id COLLATE "C"
+ON CONFLICT (consumer, source, id) DO NOTHING
+RETURNING seq, consumer, source, id, clock_timestamp();
+
+-- name: lookup
+-- A statement of its own after the insert: inside the same one it would not see
+-- what the insert conflicted with.
+SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.hash_alg, m.digest, statement_timestamp(),
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k(consumer, source, id)
+JOIN {{message}} m ON m.consumer = k.consumer AND m.source = k.source AND m.id = k.id
+LEFT JOIN {{work}} w ON w.seq = m.seq
+LEFT JOIN {{done}} d ON d.seq = m.seq;
+
+-- name: lock_work
+SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp()
+FROM {{work}} w WHERE w.seq = ANY($1::bigint[]) ORDER BY w.seq FOR UPDATE SKIP LOCKED;
+
+-- name: exists_work
+SELECT seq FROM {{work}} WHERE seq = ANY($1::bigint[]);
+
+-- name: lock_done
+SELECT seq FROM {{done}} WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE SKIP LOCKED;
+
+-- name: positions
+SELECT nextval('{{sequence}}') FROM generate_series(1, $1::int);
+
+-- name: insert_work
+INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
+                      owner, fence, lease_until, guard, revision, last_error, last_seen)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::int[], $9::int[],
+                     $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
+                     $14::text[], $15::bigint[], $16::timestamptz[], $17::smallint[], $18::int[], $19::text[], $20::timestamptz[]);
+
+-- name: update_work
+UPDATE {{work}} w
+SET topic = i.topic, grp = i.grp, stage = i.stage, position = i.position, ready_position = i.ready_position,
+    attempt = i.attempt, lost = i.lost, due = i.due, retry = i.retry, next = i.next, expires = i.expires,
+    owner = i.owner, fence = i.fence, lease_until = i.lease_until, guard = i.guard, revision = i.revision,
+    last_error = i.last_error, last_seen = i.last_seen
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::int[], $9::int[],
+            $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
+            $14::text[], $15::bigint[], $16::timestamptz[], $17::smallint[], $18::int[], $19::text[], $20::timestamptz[])
+     AS i(seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
+          owner, fence, lease_until, guard, revision, last_error, last_seen)
+WHERE w.seq = i.seq;
+
+-- name: delete_work
+DELETE FROM {{work}} WHERE seq = ANY($1::bigint[]);
+
+-- name: insert_done
+INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::int[], $5::text[], $6::int[], $7::boolean[], $8::boolean[],
+                     $9::text[], $10::bigint[], $11::timestamptz[], $12::boolean[]);
+
+-- name: delete_done
+DELETE FROM {{done}} WHERE seq = ANY($1::bigint[]);
+
+-- name: delete_message
+DELETE FROM {{message}} WHERE seq = ANY($1::bigint[]);
+
+-- name: update_content
+UPDATE {{message}} m
+SET topic = i.topic, payload = i.payload, headers = i.headers::jsonb, hash = COALESCE(i.hash, m.hash),
+    hash_alg = CASE WHEN i.hash IS NULL THEN m.hash_alg ELSE i.hash_alg END,
+    digest = i.digest, due_at = i.due_at, expires_at = i.expires_at, occurred_at = i.occurred_at,
+    correlation_id = i.correlation_id, causation_id = i.causation_id,
+    revision = i.revision, grp = CASE WHEN i.regroup THEN i.grp ELSE m.grp END
+FROM unnest($1::bigint[], $2::int[], $3::boolean[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[], $9::text[], $10::bytea[],
+            $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::text[], $15::text[])
+     AS i(seq, revision, regroup, grp, topic, payload, headers, hash, hash_alg, digest, due_at, expires_at, occurred_at, correlation_id, causation_id)
+WHERE m.seq = i.seq;
+
+-- name: adopt_hash
+UPDATE {{message}} m SET hash = i.hash, hash_alg = i.hash_alg
+FROM unnest($1::bigint[], $2::bytea[], $3::text[]) AS i(seq, hash, hash_alg)
+WHERE m.seq = i.seq AND m.hash IS NULL;
+
+-- name: touch_work
+UPDATE {{work}} SET last_seen = statement_timestamp()
+WHERE seq IN (SELECT seq FROM {{work}} WHERE seq = ANY($1::bigint[]) AND last_seen <= statement_timestamp() - interval '1 second'
+              ORDER BY seq FOR UPDATE SKIP LOCKED);
+
+-- name: touch_done
+UPDATE {{done}} SET last_seen = statement_timestamp()
+WHERE seq IN (SELECT seq FROM {{done}} WHERE seq = ANY($1::bigint[]) AND last_seen <= statement_timestamp() - interval '1 second'
+              ORDER BY seq FOR UPDATE SKIP LOCKED);
+
+-- name: vacate_lanes
+WITH held AS MATERIALIZED (
+    SELECT l.consumer, l.grp, l.head
+    FROM unnest($1::text[], $2::text[], $3::bigint[]) AS i(consumer, grp, seq)
+    JOIN {{lane}} l ON l.consumer = i.consumer AND l.grp = i.grp AND l.head = i.seq
+    ORDER BY l.consumer, l.grp
+    FOR UPDATE OF l
+)
+UPDATE {{lane}} l SET head = NULL FROM held h
+WHERE l.consumer = h.consumer AND l.grp = h.grp AND l.head = h.head;
+
+-- name: lane_heads
+SELECT l.head
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS i(consumer, grp, seq)
+JOIN {{lane}} l ON l.consumer = i.consumer AND l.grp = i.grp AND l.head = i.seq
+ORDER BY l.consumer, l.grp
+FOR UPDATE OF l;
+
+-- name: peek
+-- One look at whether anything has to be made ready before a claim.
+SELECT EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND stage IN (3, 4) AND next <= statement_timestamp()),
+       EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND stage = 11),
+       EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND stage = 5),
+       EXISTS (SELECT FROM {{lane}} WHERE consumer = $1 AND head IS NULL);
+
+-- name: fallen
+SELECT seq, stage FROM {{work}}
+WHERE consumer = $1 AND stage IN (3, 4) AND next <= statement_timestamp()
+ORDER BY next LIMIT $2
+FOR UPDATE SKIP LOCKED;
+
+-- name: parked
+SELECT w.seq, w.stage FROM {{work}} w
+WHERE w.consumer = $1 AND w.stage = 11
+  AND NOT EXISTS (SELECT FROM {{pause}} p WHERE p.consumer = w.consumer AND p.topic = w.topic)
+ORDER BY w.seq LIMIT $2
+FOR UPDATE OF w SKIP LOCKED;
+
+-- name: arrive
+UPDATE {{work}} w SET stage = 5, position = i.n
+FROM unnest($1::bigint[], $2::bigint[]) AS i(seq, n) WHERE w.seq = i.seq;
+
+-- name: ready
+UPDATE {{work}} w SET stage = CASE WHEN w.lost >= 3 THEN 8 ELSE 7 END, ready_position = i.n
+FROM unnest($1::bigint[], $2::bigint[]) AS i(seq, n) WHERE w.seq = i.seq;
+
+-- name: arrived_groups
+WITH RECURSIVE g AS (
+    (SELECT grp FROM {{work}} WHERE consumer = $1 AND stage = 5 ORDER BY grp LIMIT 1)
+    UNION ALL
+    SELECT (SELECT w.grp FROM {{work}} w WHERE w.consumer = $1 AND w.stage = 5 AND w.grp > g.grp ORDER BY w.grp LIMIT 1)
+    FROM g WHERE g.grp IS NOT NULL
+)
+SELECT grp FROM g WHERE grp IS NOT NULL LIMIT $2;
+
+-- name: insert_lanes
+INSERT INTO {{lane}} (consumer, grp, head, position)
+SELECT consumer, grp, NULL, 0 FROM unnest($1::text[], $2::text[]) AS i(consumer, grp)
+ORDER BY consumer COLLATE "C", grp COLLATE "C"
+ON CONFLICT (consumer, grp) DO NOTHING;
+
+-- name: lock_lanes
+SELECT l.grp FROM {{lane}} l
+WHERE (l.consumer, l.grp) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+ORDER BY l.consumer, l.grp FOR UPDATE SKIP LOCKED;
+
+-- name: arrivals
+SELECT w.grp, w.seq, w.position
+FROM unnest($1::text[], $2::text[]) AS i(consumer, grp)
+CROSS JOIN LATERAL (
+    SELECT w.grp, w.seq, w.position FROM {{work}} w
+    WHERE w.consumer = i.consumer AND w.grp = i.grp AND w.stage = 5
+    ORDER BY w.position LIMIT $3
+) w
+ORDER BY w.grp, w.position;
+
+-- name: enqueue
+UPDATE {{work}} SET stage = 6 WHERE seq = ANY($1::bigint[]);
+
+-- name: lower_hint
+UPDATE {{lane}} l SET position = i.position
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS i(consumer, grp, position)
+WHERE l.consumer = i.consumer AND l.grp = i.grp AND l.position > i.position;
+
+-- name: vacant_lanes
+SELECT grp, position FROM {{lane}}
+WHERE consumer = $1 AND head IS NULL
+ORDER BY consumer, grp LIMIT $2
+FOR UPDATE SKIP LOCKED;
+
+-- name: lowest_queued
+SELECT w.grp, w.seq, w.position
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS i(consumer, grp, position)
+CROSS JOIN LATERAL (
+    SELECT w.grp, w.seq, w.position FROM {{work}} w
+    WHERE w.consumer = i.consumer AND w.grp = i.grp AND w.stage = 6 AND w.position >= i.position
+    ORDER BY w.position LIMIT 1
+) w;
+
+-- name: set_heads
+UPDATE {{lane}} l SET head = i.seq, position = i.position
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS i(consumer, grp, seq, position)
+WHERE l.consumer = i.consumer AND l.grp = i.grp;
+
+-- name: delete_lanes
+DELETE FROM {{lane}} l USING unnest($1::text[], $2::text[]) AS i(consumer, grp)
+WHERE l.consumer = i.consumer AND l.grp = i.grp AND l.head IS NULL;
+
+-- name: claim
+-- Materialized: the planner may otherwise lock more rows than the limit. By
+-- ctid: a third faster than by key.
+WITH picked AS MATERIALIZED (
+    SELECT ctid FROM {{work}}
+    WHERE consumer = $1 AND stage = 7
+    ORDER BY ready_position LIMIT $2
+    FOR UPDATE SKIP LOCKED
+), leased AS (
+    UPDATE {{work}} w
+    SET stage = 9, owner = $3, fence = w.fence + 1, guard = 0,
+        lease_until = statement_timestamp() + $4::bigint * interval '1 microsecond'
+    FROM picked p WHERE w.ctid = p.ctid
+    RETURNING w.*
+)
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp()
+FROM leased w JOIN {{message}} m ON m.seq = w.seq
+ORDER BY w.ready_position;
+
+-- name: claim_suspect
+WITH picked AS MATERIALIZED (
+    SELECT ctid FROM {{work}}
+    WHERE consumer = $1 AND stage = 8
+    ORDER BY ready_position LIMIT $2
+    FOR UPDATE SKIP LOCKED
+), leased AS (
+    UPDATE {{work}} w
+    SET stage = 9, owner = $3, fence = w.fence + 1, guard = 0,
+        lease_until = statement_timestamp() + $4::bigint * interval '1 microsecond'
+    FROM picked p WHERE w.ctid = p.ctid
+    RETURNING w.*
+)
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp()
+FROM leased w JOIN {{message}} m ON m.seq = w.seq
+ORDER BY w.ready_position;
+
+-- name: messages
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq
+FROM {{message}} m WHERE m.seq = ANY($1::bigint[]);
+
+-- name: expired_leases
+SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp(), m.source, m.id
+FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
+WHERE w.consumer = $1 AND w.stage = 9 AND w.lease_until <= statement_timestamp()
+ORDER BY w.lease_until LIMIT $2
+FOR UPDATE OF w SKIP LOCKED;
+
+-- name: extend
+UPDATE {{work}} w SET lease_until = i.lease_until
+FROM unnest($1::bigint[], $2::timestamptz[]) AS i(seq, lease_until)
+WHERE w.seq = i.seq;
+
+-- name: old_records
+-- The done row is the token: whoever holds it may remove the message.
+SELECT seq FROM {{done}}
+WHERE consumer = $1 AND done_at <= statement_timestamp() - $2::bigint * interval '1 microsecond'
+ORDER BY done_at LIMIT $3
+FOR UPDATE SKIP LOCKED;
+
+-- name: old_payloads
+SELECT seq FROM {{done}}
+WHERE consumer = $1 AND NOT purged AND done_at <= statement_timestamp() - $2::bigint * interval '1 microsecond'
+ORDER BY done_at LIMIT $3
+FOR UPDATE SKIP LOCKED;
+
+-- name: purge_payloads
+UPDATE {{message}} SET payload = NULL, headers = NULL WHERE seq = ANY($1::bigint[]);
+
+-- name: mark_purged
+UPDATE {{done}} SET purged = true WHERE seq = ANY($1::bigint[]);
+
+-- name: get
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+FROM {{message}} m LEFT JOIN {{work}} w ON w.seq = m.seq LEFT JOIN {{done}} d ON d.seq = m.seq
+WHERE m.consumer = $1 AND m.source = $2 AND m.id = $3;
+
+-- name: list_live
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN $7 THEN m.payload END, CASE WHEN $7 THEN m.headers::text END, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       NULL::bigint, NULL, NULL::timestamptz, NULL::int, NULL, NULL::int, NULL::boolean, NULL::boolean, NULL, NULL::bigint, NULL::timestamptz, NULL::boolean
+FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
+WHERE ($1 = '' OR w.consumer = $1) AND w.seq > $2
+  AND ($3 = '' OR m.topic = $3) AND ($4 = '' OR m.source = $4) AND ($5 = '' OR m.grp = $5)
+  AND CASE $6::int WHEN 1 THEN w.stage = 1 WHEN 2 THEN w.stage NOT IN (1, 10) ELSE w.stage = 10 END
+ORDER BY w.seq LIMIT $8;
+
+-- name: list_done
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN $7 THEN m.payload END, CASE WHEN $7 THEN m.headers::text END, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
+       NULL::bigint, NULL, NULL, NULL, NULL::int, NULL::bigint, NULL::bigint, NULL::int, NULL::int, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz,
+       NULL, NULL::bigint, NULL::timestamptz, NULL::int, NULL::int, NULL, NULL::timestamptz,
+       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+FROM {{done}} d JOIN {{message}} m ON m.seq = d.seq
+WHERE ($1 = '' OR d.consumer = $1) AND d.seq > $2
+  AND ($3 = '' OR m.topic = $3) AND ($4 = '' OR m.source = $4) AND ($5 = '' OR m.grp = $5)
+  AND $6::int = 3
+ORDER BY d.seq LIMIT $8;
+
+-- name: list_all
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN $7 THEN m.payload END, CASE WHEN $7 THEN m.headers::text END, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+FROM {{message}} m LEFT JOIN {{work}} w ON w.seq = m.seq LEFT JOIN {{done}} d ON d.seq = m.seq
+WHERE ($1 = '' OR m.consumer = $1) AND m.seq > $2
+  AND ($3 = '' OR m.topic = $3) AND ($4 = '' OR m.source = $4) AND ($5 = '' OR m.grp = $5)
+  AND $6::int = 0
+ORDER BY m.seq LIMIT $8;
+
+-- name: insert_audit
+INSERT INTO {{audit}} (at, actor, action, reason, consumer, source, id, detail)
+SELECT statement_timestamp(), i.* FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) AS i;
+
+-- name: audit
+SELECT entry, at, actor, action, reason, consumer, source, id, detail FROM {{audit}}
+WHERE ($1 = '' OR consumer = $1) AND ($2::bigint = 0 OR entry < $2) ORDER BY entry DESC LIMIT $3;
+
+-- name: count
+INSERT INTO {{total}} AS t (consumer, topic, name, n)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS i(consumer, topic, name, n)
+ORDER BY consumer COLLATE "C", topic COLLATE "C", name COLLATE "C"
+ON CONFLICT (consumer, topic, name) DO UPDATE SET n = t.n + excluded.n;
+
+-- name: totals
+SELECT consumer, topic, name, n FROM {{total}} WHERE $1 = '' OR consumer = $1 ORDER BY consumer, topic, name;
+
+-- name: live_counts
+SELECT consumer, topic, stage, count(*) FROM {{work}} WHERE $1 = '' OR consumer = $1
+GROUP BY consumer, topic, stage ORDER BY consumer, topic, stage;
+
+-- name: oldest_waiting
+SELECT m.first_seen FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
+WHERE w.stage = 7 AND ($1 = '' OR w.consumer = $1) ORDER BY w.ready_position LIMIT 1;
+
+-- name: table_sizes
+SELECT c.relname, greatest(c.reltuples, 0)::bigint, pg_total_relation_size(c.oid), true
+FROM pg_class c
+WHERE c.oid IN ('{{message}}'::regclass, '{{work}}'::regclass, '{{done}}'::regclass, '{{lane}}'::regclass, '{{audit}}'::regclass)
+ORDER BY c.relname;
+
+-- name: pause
+INSERT INTO {{pause}} (consumer, topic, at, actor, reason) VALUES ($1, $2, statement_timestamp(), $3, $4)
+ON CONFLICT (consumer, topic) DO NOTHING RETURNING topic;
+
+-- name: resume
+DELETE FROM {{pause}} WHERE consumer = $1 AND topic = $2 RETURNING topic;
+
+-- name: paused
+SELECT topic FROM {{pause}} WHERE consumer = $1 ORDER BY topic;
+
+-- name: version
+SELECT coalesce(max(version), 0) FROM {{version}};
+
+-- name: lock_migrations
+SELECT pg_advisory_xact_lock(hashtextextended('postroom migrate {{schema}} {{prefix}}', 0));
+
+-- name: has_schema
+SELECT nspname FROM pg_namespace WHERE nspname = $1;
+
+-- name: create_schema
+CREATE SCHEMA IF NOT EXISTS {{schema}};
+
+-- name: create_version
+CREATE TABLE IF NOT EXISTS {{version}} (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());
+
+-- name: insert_version
+INSERT INTO {{version}} (version) VALUES ($1) ON CONFLICT (version) DO NOTHING;
+
+-- name: grants
+GRANT USAGE ON SCHEMA {{schema}} TO {role};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON {{message}}, {{work}}, {{done}}, {{lane}}, {{audit}}, {{total}}, {{pause}} TO {role};
+GRANT SELECT ON {{version}}, {{record}} TO {role};
+GRANT USAGE ON SEQUENCE {{sequence}} TO {role};

@@ -1,0 +1,428 @@
+package sqlstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
+)
+
+// Put takes messages in. See box.Store.
+func (s *Store) Put(ctx context.Context, tx postroom.Tx, puts []box.Put) ([]box.PutResult, error) {
+	if len(puts) == 0 {
+		return nil, nil
+	}
+	results := make([]box.PutResult, len(puts))
+	q, err := s.session(tx)
+	if err != nil {
+		return nil, err
+	}
+	if q != nil {
+		err := s.inCaller("put", q, func() error { return s.putCaller(ctx, q, puts, results) })
+		return results, err
+	}
+	return results, s.putOwn(ctx, puts, results)
+}
+
+// An intake is one Put on its way to a result.
+type intake struct {
+	put    *box.Put
+	result *box.PutResult
+}
+
+// rounds splits puts so that no key comes twice in one round, in order: done one
+// after the other, they give what single calls would. A repetition with the same
+// content as the one before needs no round: its result follows from that one's.
+func rounds(puts []box.Put, results []box.PutResult) (list [][]intake, follow func()) {
+	type last struct{ round, put int }
+	seen := map[postroom.Key]last{}
+	followers := map[int]int{}
+	for i := range puts {
+		key := puts[i].Message.Key()
+		before, again := seen[key]
+		if again && sameAgain(&puts[before.put], &puts[i]) {
+			followers[i] = before.put
+			seen[key] = last{before.round, i}
+			continue
+		}
+		round := 0
+		if again {
+			round = before.round + 1
+		}
+		if round == len(list) {
+			list = append(list, nil)
+		}
+		list[round] = append(list[round], intake{&puts[i], &results[i]})
+		seen[key] = last{round, i}
+	}
+	return list, func() {
+		for i := range puts {
+			if before, ok := followers[i]; ok {
+				results[i] = repeated(results[before])
+			}
+		}
+	}
+}
+
+// sameAgain reports whether b, right after a, finds what a left behind unchanged.
+// Only queueing can be answered without asking the store again.
+func sameAgain(a, b *box.Put) bool {
+	return a.Mode == box.Queue && b.Mode == box.Queue && a.Keep == b.Keep &&
+		bytes.Equal(a.Digest(), b.Digest()) && bytes.Equal(a.Message.Hash, b.Message.Hash) && a.Message.HashAlg == b.Message.HashAlg
+}
+
+// repeated is the result of doing again what led to r.
+func repeated(r box.PutResult) box.PutResult {
+	if r.Outcome == postroom.Accepted || r.Outcome == postroom.Replaced {
+		r.Outcome, r.Mismatch = postroom.Duplicate, false
+	}
+	r.Died, r.Lost = "", false
+	return r
+}
+
+// putCaller works inside the caller's transaction. Keys that sit in another
+// open transaction are waited for, up to the bound.
+func (s *Store) putCaller(ctx context.Context, q *session, puts []box.Put, results []box.PutResult) error {
+	list, follow := rounds(puts, results)
+	for _, round := range list {
+		if err := q.holdKeys(ctx, round); err != nil {
+			return err
+		}
+		deadline := time.Now().Add(s.wait)
+		for try := 1; ; try++ {
+			left, err := q.putRound(ctx, round)
+			if err != nil {
+				return err
+			}
+			if len(left) == 0 {
+				break
+			}
+			if !time.Now().Before(deadline) {
+				return fmt.Errorf("message %s: %w", left[0].put.Message.Key(), postroom.ErrInProgress)
+			}
+			if err := pause(ctx, try); err != nil {
+				return err
+			}
+			round = left
+		}
+	}
+	follow()
+	return nil
+}
+
+// putOwn commits rounds in transactions of the store's own. Messages whose rows
+// or keys are held elsewhere go apart, each by itself, so that they don't hold
+// up their neighbours.
+func (s *Store) putOwn(ctx context.Context, puts []box.Put, results []box.PutResult) error {
+	list, follow := rounds(puts, results)
+	for _, round := range list {
+		left := round
+		if len(round) > 1 {
+			var err error
+			if left, err = s.putShared(ctx, round); err != nil {
+				return err
+			}
+		}
+		for _, in := range left {
+			if err := s.putAlone(ctx, in); err != nil {
+				return err
+			}
+		}
+	}
+	follow()
+	return nil
+}
+
+// putShared takes a round in with one commit, and gives those that were held.
+func (s *Store) putShared(ctx context.Context, round []intake) ([]intake, error) {
+	var left []intake
+	err := s.write(ctx, "put", func(q *session) error {
+		free, held, err := q.withoutHeld(ctx, round)
+		if err != nil {
+			return err
+		}
+		left = held
+		blocked, err := q.putRound(ctx, free)
+		left = append(left, blocked...)
+		if err != nil {
+			return err
+		}
+		return q.touch(ctx, free)
+	})
+	if err != nil && s.dialect.Classify(err) == Busy && len(round) > 1 && !s.dialect.SingleWriter {
+		// Someone took one of the keys between the look and the insert.
+		return round, nil
+	}
+	return left, err
+}
+
+// putAlone takes one message in, waiting for whoever holds it.
+func (s *Store) putAlone(ctx context.Context, in intake) error {
+	deadline := time.Now().Add(s.wait)
+	for try := 1; ; try++ {
+		left, err := s.putShared(ctx, []intake{in})
+		if err != nil && s.dialect.Classify(err) != Busy {
+			return err
+		}
+		if err == nil && len(left) == 0 {
+			return nil
+		}
+		if !time.Now().Before(deadline) {
+			*in.result = box.PutResult{Err: postroom.ErrInProgress}
+			return nil
+		}
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+}
+
+// putRound takes in messages with distinct keys, and gives those whose work row
+// another transaction has locked, or that changed under its hands: try them
+// again.
+func (q *session) putRound(ctx context.Context, round []intake) ([]intake, error) {
+	byKey := map[postroom.Key]intake{}
+	for _, in := range round {
+		byKey[in.put.Message.Key()] = in
+	}
+	writes, err := q.insertNew(ctx, round, byKey)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := q.apply(ctx, writes); err != nil {
+		return nil, err
+	}
+	if len(byKey) == 0 {
+		return nil, nil
+	}
+	return q.putKnown(ctx, byKey)
+}
+
+// insertNew stores the messages that are new, and takes them out of byKey.
+func (q *session) insertNew(ctx context.Context, round []intake, byKey map[postroom.Key]intake) ([]write, error) {
+	rows, err := q.messageRows(ctx, round)
+	if err != nil {
+		return nil, err
+	}
+	var writes []write
+	err = q.each(ctx, "insert_message", rows, func(r Rows) error {
+		var (
+			seq int64
+			key postroom.Key
+			now time.Time
+		)
+		if err := r.Scan((*intCell)(&seq), (*textCell)(&key.Consumer), (*textCell)(&key.Source), (*textCell)(&key.ID), (*timeCell)(&now)); err != nil {
+			return err
+		}
+		in, ok := byKey[key]
+		if !ok {
+			return fmt.Errorf("inserted key %s was not asked for", key)
+		}
+		delete(byKey, key)
+		result, change := in.put.Arrive(seq, now)
+		*in.result = result
+		writes = append(writes, write{change, in.put})
+		return nil
+	})
+	return writes, err
+}
+
+// messageRows are the rows to insert, in the order of their keys. The first
+// value is the message's number, or its rank of arrival where the statement
+// itself takes the number.
+func (q *session) messageRows(ctx context.Context, round []intake) ([][]any, error) {
+	var numbers []int64
+	if !q.store.dialect.NumbersInserts {
+		var err error
+		if numbers, err = q.positions(ctx, len(round)); err != nil {
+			return nil, err
+		}
+	}
+	rows := make([][]any, len(round))
+	for i, in := range round {
+		number := int64(i)
+		if numbers != nil {
+			number = numbers[i]
+		}
+		rows[i] = append([]any{number}, messageValues(storedMessage(in.put), in.put.Digest())...)
+	}
+	if numbers != nil {
+		slices.SortFunc(rows, func(a, b []any) int {
+			return cmp.Or(cmp.Compare(a[1].(string), b[1].(string)), cmp.Compare(a[2].(string), b[2].(string)), cmp.Compare(a[3].(string), b[3].(string)))
+		})
+	}
+	return rows, nil
+}
+
+// storedMessage leaves out what a mode does not keep: a check knows no topic.
+func storedMessage(p *box.Put) *postroom.Message {
+	if p.Mode != box.Check {
+		return &p.Message
+	}
+	m := p.Message
+	m.Topic, m.Group = "", ""
+	return &m
+}
+
+// putKnown decides for the messages that are already there. What changes nothing
+// is answered from a plain read; the rest is locked, read again, and written.
+func (q *session) putKnown(ctx context.Context, byKey map[postroom.Key]intake) ([]intake, error) {
+	found, err := q.lookup(ctx, keysOf(byKey))
+	if err != nil {
+		return nil, err
+	}
+	var lock []int64
+	for key, in := range byKey {
+		f, ok := found[key]
+		if !ok || (f.work == nil && f.done == nil) || (f.work != nil && in.put.Changes(f.known(), f.now)) {
+			if ok && f.work != nil {
+				lock = append(lock, f.seq)
+			}
+			continue
+		}
+		if err := q.answer(ctx, in, f); err != nil {
+			return nil, err
+		}
+		delete(byKey, key)
+	}
+	if len(byKey) == 0 {
+		return nil, nil
+	}
+	return q.putLocked(ctx, byKey, lock)
+}
+
+// answer gives the result of a Put that changes no work row.
+func (q *session) answer(ctx context.Context, in intake, f *found) error {
+	result, change := in.put.Decide(f.known(), f.now)
+	*in.result = result
+	in.result.Seq = f.seq
+	if !change.AdoptHash {
+		return nil
+	}
+	change.Work.Seq = f.seq
+	_, err := q.apply(ctx, []write{{change, in.put}})
+	return err
+}
+
+// putLocked locks the work rows, reads again what it found, and writes what the
+// rules decide. Those that can't be locked now, or that went away, are left.
+func (q *session) putLocked(ctx context.Context, byKey map[postroom.Key]intake, lock []int64) ([]intake, error) {
+	locked, err := q.lockWork(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	found, err := q.lookup(ctx, keysOf(byKey))
+	if err != nil {
+		return nil, err
+	}
+	var (
+		left   []intake
+		writes []write
+	)
+	for key, in := range byKey {
+		f, ok := found[key]
+		if !ok || f.work == nil || locked[f.seq] == nil {
+			left = append(left, in)
+			continue
+		}
+		result, change := in.put.Decide(f.known(), f.now)
+		change.Work.Seq = f.seq
+		writes = append(writes, write{change, in.put})
+		if change.Fate == box.Forget {
+			left = append(left, in) // known no more: it comes in as new
+			continue
+		}
+		*in.result = result
+	}
+	slices.SortFunc(left, func(a, b intake) int { return cmp.Compare(a.put.Message.ID, b.put.Message.ID) })
+	_, err = q.apply(ctx, writes)
+	return left, err
+}
+
+// touch brings last_seen of duplicates up to date, where it is older than a
+// second. Rows that are locked are left.
+func (q *session) touch(ctx context.Context, round []intake) error {
+	var work, done []int64
+	for _, in := range round {
+		switch r := in.result; {
+		case r.Err != nil || r.Seq == 0 || (r.Outcome == postroom.Accepted && in.put.Mode != box.Check):
+		case r.State == postroom.StateDone:
+			done = append(done, r.Seq)
+		default:
+			work = append(work, r.Seq)
+		}
+	}
+	return errors.Join(q.each(ctx, "touch_work", seqRows(work), nil), q.each(ctx, "touch_done", seqRows(done), nil))
+}
+
+// holdKeys announces the keys of a caller's transaction, waiting for other
+// callers that hold them, without ever blocking inside the database.
+func (q *session) holdKeys(ctx context.Context, round []intake) error {
+	if !q.has("hold_key") {
+		return nil
+	}
+	deadline := time.Now().Add(q.store.wait)
+	for _, in := range round {
+		key := in.put.Message.Key()
+		for try := 1; ; try++ {
+			var got bool
+			if err := q.query(ctx, "hold_key", func(r Rows) error { return r.Scan((*boolCell)(&got)) }, q.store.keyLock(key)); err != nil {
+				return err
+			}
+			if got {
+				break
+			}
+			if !time.Now().Before(deadline) {
+				return fmt.Errorf("message %s: %w", key, postroom.ErrInProgress)
+			}
+			if err := pause(ctx, try); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withoutHeld parts a round into what is free and what sits in a caller's open
+// transaction.
+func (q *session) withoutHeld(ctx context.Context, round []intake) (free, held []intake, err error) {
+	if !q.has("held_keys") {
+		return round, nil, nil
+	}
+	rows := make([][]any, len(round))
+	for i, in := range round {
+		rows[i] = []any{q.store.keyLock(in.put.Message.Key())}
+	}
+	locked := map[int64]bool{}
+	err = q.each(ctx, "held_keys", rows, func(r Rows) error {
+		var k int64
+		defer func() { locked[k] = true }()
+		return r.Scan((*intCell)(&k))
+	})
+	for i, in := range round {
+		if locked[rows[i][0].(int64)] {
+			held = append(held, in)
+		} else {
+			free = append(free, in)
+		}
+	}
+	return free, held, err
+}
+
+// keyLock is the number under which a key is announced.
+func (s *Store) keyLock(k postroom.Key) int64 {
+	h := sha256.New()
+	for _, part := range []string{s.schema, s.prefix, k.Consumer, k.Source, k.ID} {
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part)))) //nolint:gosec // parts are short
+		h.Write([]byte(part))
+	}
+	return int64(binary.BigEndian.Uint64(h.Sum(nil))) //nolint:gosec // any 64 bits will do
+}

@@ -1,0 +1,103 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A session runs named statements on one connection or transaction.
+type session struct {
+	store *Store
+	conn  Conn
+	// caller: the transaction belongs to the caller.
+	caller bool
+}
+
+// has reports whether the dialect has a statement. Some statements do in one
+// step what other dialects need two for; the second is then absent.
+func (q *session) has(name string) bool {
+	_, ok := q.store.statements[name]
+	return ok
+}
+
+func (q *session) text(name string) string {
+	text, ok := q.store.statements[name]
+	if !ok {
+		panic("sqlstore: dialect " + q.store.dialect.Name + " lacks statement " + name)
+	}
+	return text
+}
+
+func (q *session) values(args []any) []any {
+	if q.store.dialect.Value == nil {
+		return args
+	}
+	out := make([]any, len(args))
+	for i, a := range args {
+		out[i] = q.store.dialect.Value(a)
+	}
+	return out
+}
+
+func (q *session) exec(ctx context.Context, name string, args ...any) error {
+	if err := q.conn.Exec(ctx, q.text(name), q.values(args)...); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// query runs a statement and calls scan for each row.
+func (q *session) query(ctx context.Context, name string, scan func(Rows) error, args ...any) error {
+	rows, err := q.conn.Query(ctx, q.text(name), q.values(args)...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return errors.Join(fmt.Errorf("%s: read row: %w", name, err), rows.Close())
+		}
+	}
+	if err := rows.Err(); err != nil {
+		_ = rows.Close()
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := rows.Close(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// each runs a statement over rows of values: once for all of them where the
+// dialect has batches, else once for each. Without rows it does nothing. more
+// are further arguments, the same for every row.
+func (q *session) each(ctx context.Context, name string, rows [][]any, scan func(Rows) error, more ...any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	run := func(args []any) error {
+		if scan == nil {
+			if err := q.conn.Exec(ctx, q.text(name), args...); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		}
+		return q.query(ctx, name, scan, args...)
+	}
+	if batch := q.store.dialect.Batch; batch != nil {
+		return run(append(batch(rows), q.values(more)...))
+	}
+	for _, row := range rows {
+		if err := run(append(q.values(row), q.values(more)...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clock reads the database's clock.
+func (q *session) clock(ctx context.Context) (now time.Time, err error) {
+	err = q.query(ctx, "clock", func(r Rows) error { return r.Scan((*timeCell)(&now)) })
+	return now, err
+}

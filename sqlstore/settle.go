@@ -1,0 +1,183 @@
+package sqlstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
+)
+
+// Settle ends leases. See box.Store.
+func (s *Store) Settle(ctx context.Context, tx postroom.Tx, settlements []box.Settlement) ([]box.Settled, error) {
+	if len(settlements) == 0 {
+		return nil, nil
+	}
+	q, err := s.session(tx)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		settled []box.Settled
+		vacated map[string]bool
+	)
+	if q != nil {
+		err := s.inCaller("settle", q, func() (err error) {
+			settled, vacated, err = q.settleWaiting(ctx, settlements)
+			return err
+		})
+		if own, ok := tx.(*Transaction); ok && err == nil {
+			own.vacated = merge(own.vacated, vacated)
+		}
+		return settled, err
+	}
+	err = s.write(ctx, "settle", func(q *session) (err error) {
+		settled, vacated, err = q.settle(ctx, settlements)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for consumer := range vacated {
+		// Only time is lost if this fails: the next claim does the same.
+		_ = s.fillLanes(ctx, consumer)
+	}
+	return settled, nil
+}
+
+func merge(a, b map[string]bool) map[string]bool {
+	if a == nil {
+		return b
+	}
+	for k := range b {
+		a[k] = true
+	}
+	return a
+}
+
+// settle ends the leases whose rows it can lock now.
+func (q *session) settle(ctx context.Context, settlements []box.Settlement) ([]box.Settled, map[string]bool, error) {
+	settled := make([]box.Settled, len(settlements))
+	seqs := make([]int64, 0, len(settlements))
+	for i := range settlements {
+		seqs = append(seqs, settlements[i].Lease.Seq)
+	}
+	slices.Sort(seqs)
+	seqs = slices.Compact(seqs)
+	locked, err := q.lockWork(ctx, seqs)
+	if err != nil {
+		return nil, nil, err
+	}
+	busy, err := q.missing(ctx, seqs, locked)
+	if err != nil {
+		return nil, nil, err
+	}
+	var writes []write
+	for i := range settlements {
+		s := &settlements[i]
+		l := locked[s.Lease.Seq]
+		if l == nil {
+			settled[i].Locked = busy[s.Lease.Seq]
+			continue
+		}
+		result, change := s.Decide(l.Work, l.now)
+		settled[i] = result
+		if result.Applied {
+			writes = append(writes, write{Change: change})
+			delete(locked, s.Lease.Seq) // a lease named twice ends once
+		}
+	}
+	vacated, err := q.apply(ctx, writes)
+	return settled, vacated, err
+}
+
+// missing tells of rows that were not locked, which are there all the same.
+func (q *session) missing(ctx context.Context, seqs []int64, locked map[int64]*lockedWork) (map[int64]bool, error) {
+	var rest []int64
+	for _, seq := range seqs {
+		if locked[seq] == nil {
+			rest = append(rest, seq)
+		}
+	}
+	return q.seqs(ctx, "exists_work", rest)
+}
+
+// settleWaiting ends leases inside a transaction, waiting for rows that others
+// have locked, up to the bound; what is still locked then counts as lost.
+func (q *session) settleWaiting(ctx context.Context, settlements []box.Settlement) ([]box.Settled, map[string]bool, error) {
+	all := make([]box.Settled, len(settlements))
+	open := make([]int, len(settlements))
+	for i := range open {
+		open[i] = i
+	}
+	var vacated map[string]bool
+	deadline := time.Now().Add(q.store.wait)
+	for try := 1; ; try++ {
+		batch := make([]box.Settlement, len(open))
+		for i, at := range open {
+			batch[i] = settlements[at]
+		}
+		settled, more, err := q.settle(ctx, batch)
+		if err != nil {
+			return nil, nil, err
+		}
+		vacated = merge(vacated, more)
+		var still []int
+		for i, at := range open {
+			all[at] = settled[i]
+			if settled[i].Locked {
+				still = append(still, at)
+			}
+		}
+		if len(still) == 0 || !time.Now().Before(deadline) {
+			return all, vacated, nil
+		}
+		if err := pause(ctx, try); err != nil {
+			return nil, nil, err
+		}
+		open = still
+	}
+}
+
+// Extend lets leases end later. See box.Store.
+func (s *Store) Extend(ctx context.Context, leases []postroom.Lease, d time.Duration) ([]box.Extension, error) {
+	if len(leases) == 0 {
+		return nil, nil
+	}
+	extensions := make([]box.Extension, len(leases))
+	err := s.write(ctx, "extend", func(q *session) error {
+		clear(extensions)
+		seqs := make([]int64, len(leases))
+		for i, l := range leases {
+			seqs[i] = l.Seq
+		}
+		slices.Sort(seqs)
+		seqs = slices.Compact(seqs)
+		locked, err := q.lockWork(ctx, seqs)
+		if err != nil {
+			return err
+		}
+		busy, err := q.missing(ctx, seqs, locked)
+		if err != nil {
+			return err
+		}
+		var rows [][]any
+		for i, lease := range leases {
+			l := locked[lease.Seq]
+			if l == nil {
+				extensions[i].Locked = busy[lease.Seq]
+				continue
+			}
+			if l.Current(lease) {
+				extensions[i] = box.Extension{Extended: true, Until: l.now.Add(d)}
+				rows = append(rows, []any{lease.Seq, timeValue(l.now.Add(d))})
+			}
+		}
+		return q.each(ctx, "extend", rows, nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return extensions, nil
+}

@@ -1,0 +1,300 @@
+-- The statements of SQLite. Rows come one at a time; one transaction writes at a
+-- time, so that no row needs a lock. Times are microseconds since 1970.
+
+-- name: set_up
+PRAGMA journal_mode = WAL;
+
+-- name: begin
+-- Takes the writer's lock first: a transaction that read before it wrote could
+-- not go on after another one's commit.
+UPDATE {{sequence}} SET n = n WHERE false;
+
+-- name: clock
+SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000;
+
+-- name: insert_message
+INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
+                         digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, 1)
+ON CONFLICT (consumer, source, id) DO NOTHING
+RETURNING seq, consumer, source, id, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000;
+
+-- name: lookup
+SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.hash_alg, m.digest,
+       CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+FROM {{message}} m LEFT JOIN {{work}} w ON w.seq = m.seq LEFT JOIN {{done}} d ON d.seq = m.seq
+WHERE m.consumer = ?1 AND m.source = ?2 AND m.id = ?3;
+
+-- name: lock_work
+SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
+FROM {{work}} w WHERE w.seq = ?1;
+
+-- name: exists_work
+SELECT seq FROM {{work}} WHERE seq = ?1;
+
+-- name: lock_done
+SELECT seq FROM {{done}} WHERE seq = ?1;
+
+-- name: positions
+-- The first of the numbers that were taken.
+UPDATE {{sequence}} SET n = n + ?1 RETURNING n - ?1 + 1;
+
+-- name: insert_work
+INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
+                      owner, fence, lease_until, guard, revision, last_error, last_seen)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20);
+
+-- name: update_work
+UPDATE {{work}}
+SET consumer = ?2, topic = ?3, grp = ?4, stage = ?5, position = ?6, ready_position = ?7, attempt = ?8, lost = ?9,
+    due = ?10, retry = ?11, next = ?12, expires = ?13, owner = ?14, fence = ?15, lease_until = ?16, guard = ?17,
+    revision = ?18, last_error = ?19, last_seen = ?20
+WHERE seq = ?1;
+
+-- name: delete_work
+DELETE FROM {{work}} WHERE seq = ?1;
+
+-- name: insert_done
+INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
+
+-- name: delete_done
+DELETE FROM {{done}} WHERE seq = ?1;
+
+-- name: delete_message
+DELETE FROM {{message}} WHERE seq = ?1;
+
+-- name: update_content
+UPDATE {{message}}
+SET revision = ?2, grp = CASE WHEN ?3 THEN ?4 ELSE grp END, topic = ?5, payload = ?6, headers = ?7,
+    hash = COALESCE(?8, hash), hash_alg = CASE WHEN ?8 IS NULL THEN hash_alg ELSE ?9 END,
+    digest = ?10, due_at = ?11, expires_at = ?12, occurred_at = ?13, correlation_id = ?14, causation_id = ?15
+WHERE seq = ?1;
+
+-- name: adopt_hash
+UPDATE {{message}} SET hash = ?2, hash_alg = ?3 WHERE seq = ?1 AND hash IS NULL;
+
+-- name: touch_work
+UPDATE {{work}} SET last_seen = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
+WHERE seq = ?1 AND last_seen <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - 1000000;
+
+-- name: touch_done
+UPDATE {{done}} SET last_seen = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
+WHERE seq = ?1 AND last_seen <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - 1000000;
+
+-- name: vacate_lanes
+UPDATE {{lane}} SET head = NULL WHERE consumer = ?1 AND grp = ?2 AND head = ?3;
+
+-- name: lane_heads
+SELECT head FROM {{lane}} WHERE consumer = ?1 AND grp = ?2 AND head = ?3;
+
+-- name: peek
+SELECT EXISTS (SELECT 1 FROM {{work}} WHERE consumer = ?1 AND stage IN (3, 4) AND next <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000),
+       EXISTS (SELECT 1 FROM {{work}} WHERE consumer = ?1 AND stage = 11),
+       EXISTS (SELECT 1 FROM {{work}} WHERE consumer = ?1 AND stage = 5),
+       EXISTS (SELECT 1 FROM {{lane}} WHERE consumer = ?1 AND head IS NULL);
+
+-- name: fallen
+SELECT seq, stage FROM {{work}}
+WHERE consumer = ?1 AND stage IN (3, 4) AND next <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
+ORDER BY next LIMIT ?2;
+
+-- name: parked
+SELECT w.seq, w.stage FROM {{work}} w
+WHERE w.consumer = ?1 AND w.stage = 11
+  AND NOT EXISTS (SELECT 1 FROM {{pause}} p WHERE p.consumer = w.consumer AND p.topic = w.topic)
+ORDER BY w.seq LIMIT ?2;
+
+-- name: arrive
+UPDATE {{work}} SET stage = 5, position = ?2 WHERE seq = ?1;
+
+-- name: ready
+UPDATE {{work}} SET stage = CASE WHEN lost >= 3 THEN 8 ELSE 7 END, ready_position = ?2 WHERE seq = ?1;
+
+-- name: arrived_groups
+SELECT DISTINCT grp FROM {{work}} WHERE consumer = ?1 AND stage = 5 ORDER BY grp LIMIT ?2;
+
+-- name: insert_lanes
+INSERT INTO {{lane}} (consumer, grp, head, position) VALUES (?1, ?2, NULL, 0) ON CONFLICT (consumer, grp) DO NOTHING;
+
+-- name: lock_lanes
+SELECT grp FROM {{lane}} WHERE consumer = ?1 AND grp = ?2;
+
+-- name: arrivals
+SELECT grp, seq, position FROM {{work}} WHERE consumer = ?1 AND grp = ?2 AND stage = 5 ORDER BY position LIMIT ?3;
+
+-- name: enqueue
+UPDATE {{work}} SET stage = 6 WHERE seq = ?1;
+
+-- name: lower_hint
+UPDATE {{lane}} SET position = ?3 WHERE consumer = ?1 AND grp = ?2 AND position > ?3;
+
+-- name: vacant_lanes
+SELECT grp, position FROM {{lane}} WHERE consumer = ?1 AND head IS NULL ORDER BY grp LIMIT ?2;
+
+-- name: lowest_queued
+SELECT grp, seq, position FROM {{work}}
+WHERE consumer = ?1 AND grp = ?2 AND stage = 6 AND position >= ?3 ORDER BY position LIMIT 1;
+
+-- name: set_heads
+UPDATE {{lane}} SET head = ?3, position = ?4 WHERE consumer = ?1 AND grp = ?2;
+
+-- name: delete_lanes
+DELETE FROM {{lane}} WHERE consumer = ?1 AND grp = ?2 AND head IS NULL;
+
+-- name: claim
+UPDATE {{work}}
+SET stage = 9, owner = ?3, fence = fence + 1, guard = 0,
+    lease_until = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + ?4
+WHERE seq IN (SELECT seq FROM {{work}} WHERE consumer = ?1 AND stage = 7 ORDER BY ready_position LIMIT ?2)
+RETURNING seq;
+
+-- name: claim_suspect
+UPDATE {{work}}
+SET stage = 9, owner = ?3, fence = fence + 1, guard = 0,
+    lease_until = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + ?4
+WHERE seq IN (SELECT seq FROM {{work}} WHERE consumer = ?1 AND stage = 8 ORDER BY ready_position LIMIT ?2)
+RETURNING seq;
+
+-- name: claimed
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
+FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq WHERE w.seq = ?1;
+
+-- name: messages
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq
+FROM {{message}} m WHERE m.seq = ?1;
+
+-- name: expired_leases
+SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, m.source, m.id
+FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
+WHERE w.consumer = ?1 AND w.stage = 9 AND w.lease_until <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
+ORDER BY w.lease_until LIMIT ?2;
+
+-- name: extend
+UPDATE {{work}} SET lease_until = ?2 WHERE seq = ?1;
+
+-- name: old_records
+SELECT seq FROM {{done}}
+WHERE consumer = ?1 AND done_at <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - ?2
+ORDER BY done_at LIMIT ?3;
+
+-- name: old_payloads
+SELECT seq FROM {{done}}
+WHERE consumer = ?1 AND NOT purged AND done_at <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - ?2
+ORDER BY done_at LIMIT ?3;
+
+-- name: purge_payloads
+UPDATE {{message}} SET payload = NULL, headers = NULL WHERE seq = ?1;
+
+-- name: mark_purged
+UPDATE {{done}} SET purged = true WHERE seq = ?1;
+
+-- name: get
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+FROM {{message}} m LEFT JOIN {{work}} w ON w.seq = m.seq LEFT JOIN {{done}} d ON d.seq = m.seq
+WHERE m.consumer = ?1 AND m.source = ?2 AND m.id = ?3;
+
+-- name: list_live
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN ?7 THEN m.payload END, CASE WHEN ?7 THEN m.headers END, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
+WHERE (?1 = '' OR w.consumer = ?1) AND w.seq > ?2
+  AND (?3 = '' OR m.topic = ?3) AND (?4 = '' OR m.source = ?4) AND (?5 = '' OR m.grp = ?5)
+  AND CASE ?6 WHEN 1 THEN w.stage = 1 WHEN 2 THEN w.stage NOT IN (1, 10) ELSE w.stage = 10 END
+ORDER BY w.seq LIMIT ?8;
+
+-- name: list_done
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN ?7 THEN m.payload END, CASE WHEN ?7 THEN m.headers END, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+FROM {{done}} d JOIN {{message}} m ON m.seq = d.seq
+WHERE (?1 = '' OR d.consumer = ?1) AND d.seq > ?2
+  AND (?3 = '' OR m.topic = ?3) AND (?4 = '' OR m.source = ?4) AND (?5 = '' OR m.grp = ?5)
+  AND ?6 = 3
+ORDER BY d.seq LIMIT ?8;
+
+-- name: list_all
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN ?7 THEN m.payload END, CASE WHEN ?7 THEN m.headers END, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+FROM {{message}} m LEFT JOIN {{work}} w ON w.seq = m.seq LEFT JOIN {{done}} d ON d.seq = m.seq
+WHERE (?1 = '' OR m.consumer = ?1) AND m.seq > ?2
+  AND (?3 = '' OR m.topic = ?3) AND (?4 = '' OR m.source = ?4) AND (?5 = '' OR m.grp = ?5)
+  AND ?6 = 0
+ORDER BY m.seq LIMIT ?8;
+
+-- name: insert_audit
+INSERT INTO {{audit}} (at, actor, action, reason, consumer, source, id, detail)
+VALUES (CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, ?1, ?2, ?3, ?4, ?5, ?6, ?7);
+
+-- name: audit
+SELECT entry, at, actor, action, reason, consumer, source, id, detail FROM {{audit}}
+WHERE (?1 = '' OR consumer = ?1) AND (?2 = 0 OR entry < ?2) ORDER BY entry DESC LIMIT ?3;
+
+-- name: count
+INSERT INTO {{total}} (consumer, topic, name, n) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (consumer, topic, name) DO UPDATE SET n = n + excluded.n;
+
+-- name: totals
+SELECT consumer, topic, name, n FROM {{total}} WHERE ?1 = '' OR consumer = ?1 ORDER BY consumer, topic, name;
+
+-- name: live_counts
+SELECT consumer, topic, stage, count(*) FROM {{work}} WHERE ?1 = '' OR consumer = ?1
+GROUP BY consumer, topic, stage ORDER BY consumer, topic, stage;
+
+-- name: oldest_waiting
+SELECT m.first_seen FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
+WHERE w.stage = 7 AND (?1 = '' OR w.consumer = ?1) ORDER BY w.ready_position LIMIT 1;
+
+-- name: table_sizes
+-- Rows are at most as many as the span of their numbers; counting them would
+-- read the history. SQLite knows only the size of the whole file.
+SELECT 'message', COALESCE((SELECT max(seq) FROM {{message}}) - (SELECT min(seq) FROM {{message}}) + 1, 0), 0, true
+UNION ALL SELECT 'work', (SELECT count(*) FROM {{work}}), 0, false
+UNION ALL SELECT 'done', COALESCE((SELECT max(seq) FROM {{done}}) - (SELECT min(seq) FROM {{done}}) + 1, 0), 0, true
+UNION ALL SELECT 'lane', (SELECT count(*) FROM {{lane}}), 0, false
+UNION ALL SELECT 'audit', COALESCE((SELECT max(entry) FROM {{audit}}) - (SELECT min(entry) FROM {{audit}}) + 1, 0), 0, true
+UNION ALL SELECT 'database file', 0, (SELECT page_count FROM pragma_page_count()) * (SELECT page_size FROM pragma_page_size()), false;
+
+-- name: pause
+INSERT INTO {{pause}} (consumer, topic, at, actor, reason)
+VALUES (?1, ?2, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, ?3, ?4)
+ON CONFLICT (consumer, topic) DO NOTHING RETURNING topic;
+
+-- name: resume
+DELETE FROM {{pause}} WHERE consumer = ?1 AND topic = ?2 RETURNING topic;
+
+-- name: paused
+SELECT topic FROM {{pause}} WHERE consumer = ?1 ORDER BY topic;
+
+-- name: version
+SELECT coalesce(max(version), 0) FROM {{version}};
+
+-- name: create_version
+CREATE TABLE IF NOT EXISTS {{version}} (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000));
+
+-- name: insert_version
+INSERT INTO {{version}} (version) VALUES (?1) ON CONFLICT (version) DO NOTHING;

@@ -1,0 +1,101 @@
+package sqlstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
+)
+
+// Reap ends expired leases. See box.Sweeper.
+func (s *Store) Reap(ctx context.Context, req box.ReapRequest) ([]box.Reaped, error) {
+	if req.Limit <= 0 {
+		req.Limit = 500
+	}
+	var (
+		reaped  []box.Reaped
+		vacated map[string]bool
+	)
+	err := s.write(ctx, "reap", func(q *session) error {
+		reaped = nil
+		var writes []write
+		err := q.query(ctx, "expired_leases", func(r Rows) error {
+			var (
+				w          box.Work
+				now        time.Time
+				source, id string
+			)
+			if err := r.Scan(append(workCells(&w), (*timeCell)(&now), (*textCell)(&source), (*textCell)(&id))...); err != nil {
+				return err
+			}
+			c := box.Reap(w, now, req.ReapRules)
+			writes = append(writes, write{Change: c})
+			reaped = append(reaped, box.Reaped{
+				Key:   postroom.Key{Consumer: w.Consumer, Source: source, ID: id},
+				Topic: w.Topic, State: c.State(), Lost: c.Work.Lost, Error: c.Died,
+			})
+			return nil
+		}, req.Consumer, int64(req.Limit))
+		if err != nil {
+			return err
+		}
+		vacated, err = q.apply(ctx, writes)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for consumer := range vacated {
+		_ = s.fillLanes(ctx, consumer)
+	}
+	return reaped, nil
+}
+
+// Cleanup removes one batch of what is past its retention. See box.Sweeper.
+func (s *Store) Cleanup(ctx context.Context, req box.CleanupRequest) (box.CleanupResult, error) {
+	if req.Limit <= 0 {
+		req.Limit = 1000
+	}
+	var res box.CleanupResult
+	err := s.write(ctx, "cleanup", func(q *session) error {
+		res = box.CleanupResult{}
+		records, err := q.old(ctx, "old_records", req, req.Records)
+		if err != nil {
+			return err
+		}
+		// Exactly the messages of the done rows that this transaction holds.
+		for _, step := range []string{"delete_done", "delete_message"} {
+			if err := q.each(ctx, step, seqRows(records), nil); err != nil {
+				return err
+			}
+		}
+		payloads, err := q.old(ctx, "old_payloads", req, req.Payloads)
+		if err != nil {
+			return err
+		}
+		for _, step := range []string{"purge_payloads", "mark_purged"} {
+			if err := q.each(ctx, step, seqRows(payloads), nil); err != nil {
+				return err
+			}
+		}
+		res.Records, res.Payloads = len(records), len(payloads)
+		res.More = len(records) == req.Limit || len(payloads) == req.Limit
+		return nil
+	})
+	return res, err
+}
+
+// old locks done rows past an age; 0 means that there is none.
+func (q *session) old(ctx context.Context, name string, req box.CleanupRequest, age time.Duration) ([]int64, error) {
+	if age <= 0 {
+		return nil, nil
+	}
+	var seqs []int64
+	err := q.query(ctx, name, func(r Rows) error {
+		var seq int64
+		defer func() { seqs = append(seqs, seq) }()
+		return r.Scan((*intCell)(&seq))
+	}, req.Consumer, micros(age), int64(req.Limit))
+	return seqs, err
+}

@@ -103,8 +103,7 @@ DELETE FROM {{message}} WHERE seq = ANY($1::bigint[]);
 
 -- name: update_content
 UPDATE {{message}} m
-SET topic = i.topic, payload = i.payload, headers = i.headers::jsonb, hash = COALESCE(i.hash, m.hash),
-    hash_alg = CASE WHEN i.hash IS NULL THEN m.hash_alg ELSE i.hash_alg END,
+SET topic = i.topic, payload = i.payload, headers = i.headers::jsonb, hash = i.hash, hash_alg = i.hash_alg,
     digest = i.digest, due_at = i.due_at, expires_at = i.expires_at, occurred_at = i.occurred_at,
     correlation_id = i.correlation_id, causation_id = i.causation_id,
     revision = i.revision, grp = CASE WHEN i.regroup THEN i.grp ELSE m.grp END

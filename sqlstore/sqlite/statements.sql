@@ -73,7 +73,7 @@ DELETE FROM {{message}} WHERE seq = ?1;
 -- name: update_content
 UPDATE {{message}}
 SET revision = ?2, grp = CASE WHEN ?3 THEN ?4 ELSE grp END, topic = ?5, payload = ?6, headers = ?7,
-    hash = COALESCE(?8, hash), hash_alg = CASE WHEN ?8 IS NULL THEN hash_alg ELSE ?9 END,
+    hash = ?8, hash_alg = ?9,
     digest = ?10, due_at = ?11, expires_at = ?12, occurred_at = ?13, correlation_id = ?14, causation_id = ?15
 WHERE seq = ?1;
 

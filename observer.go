@@ -42,8 +42,6 @@ type ReceivedEvent struct {
 	Result  Result
 	// Mode is "queue", "once", "guard" or "check".
 	Mode string
-	// Took is the time of the whole batch that the message came in with.
-	Took time.Duration
 }
 
 // ClaimedEvent is one claim.

@@ -26,7 +26,7 @@ func (b *Box) Receive(ctx context.Context, msgs []postroom.Message) ([]postroom.
 	)
 	for i := range msgs {
 		p := Put{Mode: Queue, Message: msgs[i], Keep: b.opts.KeepContent}
-		if err := b.prepare(&p); err != nil {
+		if err := b.Prepare(&p); err != nil {
 			results[i].Err = err
 			errs = append(errs, nth(msgs, i, err))
 			continue
@@ -34,7 +34,7 @@ func (b *Box) Receive(ctx context.Context, msgs []postroom.Message) ([]postroom.
 		puts, at = append(puts, p), append(at, i)
 	}
 	if len(puts) > 0 {
-		put, err := b.take(ctx, nil, puts)
+		put, err := b.queue(ctx, nil, puts)
 		for j, i := range at {
 			if err != nil {
 				results[i].Err = err
@@ -75,14 +75,14 @@ func (b *Box) ReceiveTx(ctx context.Context, tx postroom.Tx, msgs []postroom.Mes
 	puts := make([]Put, len(msgs))
 	for i := range msgs {
 		puts[i] = Put{Mode: Queue, Message: msgs[i], Keep: b.opts.KeepContent}
-		if err := b.prepare(&puts[i]); err != nil {
+		if err := b.Prepare(&puts[i]); err != nil {
 			return nil, nth(msgs, i, err)
 		}
 	}
 	if len(puts) == 0 {
 		return []postroom.Result{}, nil
 	}
-	put, err := b.take(ctx, tx, puts)
+	put, err := b.queue(ctx, tx, puts)
 	if err != nil {
 		return nil, err
 	}
@@ -96,21 +96,29 @@ func (b *Box) ReceiveTx(ctx context.Context, tx postroom.Tx, msgs []postroom.Mes
 	return results, err
 }
 
-// Take takes one message in by any mode, with the errors of its result.
-func (b *Box) Take(ctx context.Context, tx postroom.Tx, p Put) (PutResult, error) {
+// Take takes one message in by any mode and commits, with the error of its
+// result.
+func (b *Box) Take(ctx context.Context, p Put) (PutResult, error) {
+	r, err := b.TakeTx(ctx, nil, &p)
+	if r.Seq != 0 {
+		b.ReportTaken(ctx, &p, &r, true)
+	}
+	return r, err
+}
+
+// TakeTx is Take inside a transaction. Report it after the commit.
+func (b *Box) TakeTx(ctx context.Context, tx postroom.Tx, p *Put) (PutResult, error) {
 	p.Keep = p.Keep || b.opts.KeepContent
-	if err := b.prepare(&p); err != nil {
+	err := b.Prepare(p)
+	if err == nil && p.Mode == Guard {
+		if err = b.checkOwner(p.Owner); err == nil {
+			err = b.checkLease(ctx, p.Lease)
+		}
+	}
+	if err != nil {
 		return PutResult{Err: err}, err
 	}
-	if p.Mode == Guard {
-		if err := b.checkOwner(p.Owner); err != nil {
-			return PutResult{Err: err}, err
-		}
-		if err := b.checkLease(ctx, p.Lease); err != nil {
-			return PutResult{Err: err}, err
-		}
-	}
-	results, err := b.take(ctx, tx, []Put{p})
+	results, err := b.put(ctx, tx, []Put{*p})
 	if err != nil {
 		return PutResult{Err: err}, err
 	}
@@ -129,8 +137,9 @@ func checkTx(tx postroom.Tx) error {
 	return nil
 }
 
-// prepare checks a message and gives it the one form that stores keep.
-func (b *Box) prepare(p *Put) error {
+// Prepare checks a message and gives it the one form that stores keep. Doing so
+// twice changes nothing.
+func (b *Box) Prepare(p *Put) error {
 	m := &p.Message
 	m.Consumer = b.consumer
 	m.Attempt, m.Revision, m.LastError, m.Lease = 0, 0, "", postroom.Lease{}
@@ -156,59 +165,51 @@ func (b *Box) prepare(p *Put) error {
 	return nil
 }
 
-// take calls the store and reports what came of it.
-func (b *Box) take(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResult, error) {
+// put calls the store.
+func (b *Box) put(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	results, err := b.store.Put(ctx, tx, puts)
-	took := time.Since(began)
-	if err != nil {
-		// A context that ended on the way leaves open whether the commit came
-		// first.
-		if tx == nil && ctx.Err() != nil && !errors.Is(err, postroom.ErrUnknown) {
-			err = fmt.Errorf("%w: %w", postroom.ErrUnknown, err)
-		}
-		err = fmt.Errorf("put into %s: %w", b.scope.Store, err)
-		for i := range puts {
-			b.observe.Received(ctx, postroom.ReceivedEvent{
-				Scope: b.scope, Message: &puts[i].Message, Result: postroom.Result{Err: err}, Mode: puts[i].Mode.String(), Took: took,
-			})
-		}
-		return nil, err
+	if err == nil {
+		return results, nil
 	}
-	b.reportPuts(ctx, tx, puts, results, took)
-	return results, nil
+	// A context that ended on the way leaves open whether the commit came first.
+	if tx == nil && ctx.Err() != nil && !errors.Is(err, postroom.ErrUnknown) {
+		err = fmt.Errorf("%w: %w", postroom.ErrUnknown, err)
+	}
+	err = fmt.Errorf("put into %s: %w", b.scope.Store, err)
+	for i := range puts {
+		b.observe.Received(ctx, b.received(&puts[i], postroom.Result{Err: err}))
+	}
+	return nil, err
 }
 
-func (b *Box) reportPuts(ctx context.Context, tx postroom.Tx, puts []Put, results []PutResult, took time.Duration) {
-	var counts [postroom.Dead + 1]int
-	wake := false
-	lone := len(puts) == 1 && puts[0].Mode == Queue
-	for i := range puts {
-		p, r := &puts[i], &results[i]
-		m := &p.Message
-		counts[r.Outcome]++
-		if !lone && p.Mode != Check {
-			b.LogMessage(ctx, "message taken in", m, slog.String("mode", p.Mode.String()), slog.String("outcome", r.Outcome.String()))
-		}
-		b.reportPut(ctx, tx, p, r)
-		b.observe.Received(ctx, postroom.ReceivedEvent{
-			Scope: b.scope, Message: m, Result: r.Result(), Mode: p.Mode.String(), Took: took,
-		})
-		wake = wake || (p.Mode == Queue && r.Err == nil && r.Outcome != postroom.Duplicate)
+func (b *Box) received(p *Put, r postroom.Result) postroom.ReceivedEvent {
+	return postroom.ReceivedEvent{Scope: b.scope, Message: &p.Message, Result: r, Mode: p.Mode.String()}
+}
+
+// queue puts messages that are to be handled later and reports them.
+func (b *Box) queue(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResult, error) {
+	results, err := b.put(ctx, tx, puts)
+	if err != nil {
+		return nil, err
 	}
-	if wake && tx == nil {
+	var counts [postroom.Dead + 1]int
+	for i := range puts {
+		counts[results[i].Outcome]++
+		b.ReportTaken(ctx, &puts[i], &results[i], tx == nil)
+		if len(puts) > 1 {
+			b.LogMessage(ctx, "message received", &puts[i].Message, slog.String("outcome", results[i].Outcome.String()))
+		}
+	}
+	if tx == nil {
 		b.wake()
 	}
-	if puts[0].Mode != Queue || !b.log.Enabled(ctx, slog.LevelInfo) {
-		return
-	}
 	// A lone message is its own batch; its line says which it was.
-	if lone {
+	if len(puts) == 1 {
 		b.LogAbout(ctx, slog.LevelInfo, "message received", &puts[0].Message, slog.String("outcome", results[0].Outcome.String()))
-		return
+		return results, nil
 	}
 	attrs := []slog.Attr{slog.Int("messages", len(puts))}
 	for o := postroom.Accepted; o <= postroom.Dead; o++ {
@@ -217,18 +218,27 @@ func (b *Box) reportPuts(ctx context.Context, tx postroom.Tx, puts []Put, result
 		}
 	}
 	b.log.LogAttrs(ctx, slog.LevelInfo, "messages received", attrs...)
+	return results, nil
 }
 
 var outcomeCounts = [...]string{"", CountAccepted, CountDuplicate, CountReplaced, CountConflict, CountReplaced}
 
-func (b *Box) reportPut(ctx context.Context, tx postroom.Tx, p *Put, r *PutResult) {
+// ReportTaken tells logs, totals and observers what came of taking a message in.
+// Unless that is committed, an expired lease that it found has not ended yet.
+func (b *Box) ReportTaken(ctx context.Context, p *Put, r *PutResult, committed bool) {
 	m := &p.Message
-	if p.Mode == Check {
+	b.observe.Received(ctx, b.received(p, r.Result()))
+	switch p.Mode {
+	case Check:
 		b.LogAbout(ctx, slog.LevelDebug, "duplicate check", m, slog.Bool("processed", r.Outcome == postroom.Duplicate))
-	} else {
-		if name := outcomeCounts[r.Outcome]; name != "" {
-			b.count(m.Topic, name, 1)
-		}
+	case Once, Guard:
+		b.LogMessage(ctx, "message taken in", m, slog.String("mode", p.Mode.String()), slog.String("outcome", r.Outcome.String()))
+	}
+	if name := outcomeCounts[r.Outcome]; name != "" && p.Mode != Check {
+		b.count(m.Topic, name, 1)
+	}
+	if p.Mode == Once && r.Outcome == postroom.Accepted {
+		b.count(m.Topic, CountDone, 1)
 	}
 	if r.Mismatch {
 		b.LogAbout(ctx, slog.LevelWarn, "message is known with another hash", m)
@@ -239,14 +249,10 @@ func (b *Box) reportPut(ctx context.Context, tx postroom.Tx, p *Put, r *PutResul
 	if r.Regrouped {
 		b.LogAbout(ctx, slog.LevelWarn, "message is known in another group, which it keeps", m)
 	}
-	// Inside a caller's transaction the lease has not ended before the commit.
-	if tx != nil {
-		return
-	}
-	if r.Lost {
+	if r.Lost && committed {
 		b.lost(ctx, m.Key(), m.Topic, 0)
 	}
-	if r.Died != "" {
+	if r.Died != "" && committed {
 		b.died(ctx, m.Key(), m.Topic, r.Died, nil)
 	}
 }

@@ -103,6 +103,10 @@ type (
 	// worker can refuse a configuration that would starve itself. 0: no limit.
 	Pool interface{ MaxConns() int }
 
+	// A Serial store has one writer at a time. While a transaction of a process
+	// writes, nobody else can claim or reap: its leases need no renewal then.
+	Serial interface{ OneWriter() bool }
+
 	// A Namer gives the name by which logs and metrics call the store.
 	Namer interface{ Name() string }
 )

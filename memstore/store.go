@@ -66,6 +66,7 @@ var (
 	_ box.Pauser   = (*Store)(nil)
 	_ box.Migrator = (*Store)(nil)
 	_ box.Pool     = (*Store)(nil)
+	_ box.Serial   = (*Store)(nil)
 	_ box.Namer    = (*Store)(nil)
 )
 
@@ -99,6 +100,9 @@ func (s *Store) Name() string { return s.opts.Name }
 
 // MaxConns is 0: memory has no connections to run out of.
 func (s *Store) MaxConns() int { return 0 }
+
+// OneWriter is true: a transaction that writes is the only writer.
+func (s *Store) OneWriter() bool { return true }
 
 // Migrate does nothing: there is no schema.
 func (s *Store) Migrate(ctx context.Context) error {

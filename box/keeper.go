@@ -1,0 +1,209 @@
+package box
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom"
+)
+
+// A Keeper renews the leases of messages that are worked on, in batches, and
+// ends the context of each whose lease is lost. One goroutine does it, in Run.
+type Keeper struct {
+	box   *Box
+	lease time.Duration
+
+	mu    sync.Mutex
+	holds map[*Hold]struct{}
+	// writing counts the open transactions of handlers, which on a serial store
+	// replace renewal.
+	writing int
+	serial  bool
+	// trouble is when the store last failed.
+	trouble time.Time
+}
+
+// A Hold is one lease that a Keeper keeps.
+type Hold struct {
+	lease  postroom.Lease
+	cancel context.CancelCauseFunc
+	// until is when the lease ends at the latest, by the monotonic clock of this
+	// process. It is reckoned from before the call that began the lease, so that
+	// it never ends later than the database says.
+	until time.Time
+	// final: the last statements of the handler's transaction are in flight, so
+	// that it is they that have the row locked.
+	final bool
+}
+
+// NewKeeper makes a keeper for leases of one duration.
+func NewKeeper(b *Box, lease time.Duration) *Keeper {
+	s, ok := b.store.(Serial)
+	return &Keeper{box: b, lease: lease, holds: map[*Hold]struct{}{}, serial: ok && s.OneWriter()}
+}
+
+// Hold keeps a lease from now on. asked is when the call that began it was made.
+// The context that it gives ends with postroom.ErrLeaseLost when the lease does.
+func (k *Keeper) Hold(ctx context.Context, l postroom.Lease, asked time.Time) (context.Context, *Hold) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	h := &Hold{lease: l, cancel: cancel, until: asked.Add(k.lease)}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.holds[h] = struct{}{}
+	return ctx, h
+}
+
+// Drop ends the keeping of a lease that is settled or given up.
+func (k *Keeper) Drop(h *Hold) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.holds, h)
+	h.cancel(context.Canceled)
+}
+
+// Lost reports whether the lease has ended, and then ends its context. It is
+// asked before a message is settled: a process that was stopped for a while may
+// get there before the keeper does.
+func (k *Keeper) Lost(h *Hold) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, held := k.holds[h]; held && time.Now().Before(h.until) {
+		return false
+	}
+	k.lose(h)
+	return true
+}
+
+func (k *Keeper) lose(h *Hold) {
+	delete(k.holds, h)
+	h.cancel(postroom.ErrLeaseLost)
+}
+
+// Writing says that a handler's transaction is open, until done is called.
+func (k *Keeper) Writing() (done func()) {
+	k.add(1)
+	return func() { k.add(-1) }
+}
+
+func (k *Keeper) add(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.writing += n
+}
+
+// Final says whether the last statements of a handler's transaction are in
+// flight.
+func (k *Keeper) Final(h *Hold, final bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h.final = final
+}
+
+// Renew at a third of the lease: two lost round trips must not lose the message.
+// The keeper looks twice as often, so that a lease is met soon after its third.
+const (
+	renewAt = 3
+	lookAt  = 6
+)
+
+// Run renews until ctx is done.
+func (k *Keeper) Run(ctx context.Context) {
+	timer := time.NewTimer(k.lease / lookAt)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		timer.Reset(k.look(ctx))
+	}
+}
+
+// look ends what has expired and renews what is due, and gives the time until
+// the next look.
+func (k *Keeper) look(ctx context.Context) time.Duration {
+	now := time.Now()
+	due, slack := k.due(now)
+	if len(due) > 0 {
+		// While the call hangs, nobody watches the leases: it must return before
+		// the first of them ends.
+		ctx, cancel := context.WithTimeout(ctx, min(k.lease/renewAt, slack))
+		k.renew(ctx, due, now)
+		cancel()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	wait := k.lease / lookAt
+	for h := range k.holds {
+		wait = min(wait, time.Until(h.until))
+	}
+	return max(wait, time.Millisecond)
+}
+
+// due gives the leases to renew and the time until the first of them ends.
+func (k *Keeper) due(now time.Time) (due []*Hold, slack time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	slack = k.lease
+	for h := range k.holds {
+		left := h.until.Sub(now)
+		switch {
+		case left <= 0:
+			k.lose(h)
+		case left <= k.lease-k.lease/renewAt:
+			due, slack = append(due, h), min(slack, left)
+		}
+	}
+	return due, slack
+}
+
+func (k *Keeper) renew(ctx context.Context, due []*Hold, asked time.Time) {
+	leases := make([]postroom.Lease, len(due))
+	for i, h := range due {
+		leases[i] = h.lease
+	}
+	extensions, err := k.box.Extend(ctx, leases, k.lease)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		if k.serial && k.writing > 0 {
+			for _, h := range due {
+				h.until = asked.Add(k.lease)
+			}
+			return
+		}
+		if ctx.Err() != context.Canceled {
+			k.trouble = time.Now()
+			k.box.log.WarnContext(ctx, "leases not renewed, will try again", "messages", len(due), "error", err)
+		}
+		return
+	}
+	for i, h := range due {
+		if _, held := k.holds[h]; !held {
+			continue
+		}
+		switch e := extensions[i]; {
+		case e.Extended, e.Locked && h.final:
+			h.until = asked.Add(k.lease)
+		case e.Locked:
+			// Someone else has the row; it is due again at the next look.
+		default:
+			k.lose(h)
+		}
+	}
+}
+
+// troubled reports whether the store failed within the last lease.
+func (k *Keeper) troubled() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.trouble.IsZero() && time.Since(k.trouble) < k.lease
+}
+
+func (k *Keeper) noteTrouble() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.trouble = time.Now()
+}

@@ -1,0 +1,34 @@
+package inbox
+
+import (
+	"context"
+
+	"github.com/postroom/postroom"
+)
+
+type (
+	messageKey struct{}
+	txKey      struct{}
+)
+
+func withMessage(ctx context.Context, m *postroom.Message) context.Context {
+	return context.WithValue(ctx, messageKey{}, m)
+}
+
+// MessageFrom gives the message that the surrounding handler works on, for code
+// that is given only its context or its decoded payload.
+func MessageFrom(ctx context.Context) (*postroom.Message, bool) {
+	m, ok := ctx.Value(messageKey{}).(*postroom.Message)
+	return m, ok
+}
+
+func withTx(ctx context.Context, tx postroom.Tx) context.Context {
+	return context.WithValue(ctx, txKey{}, tx)
+}
+
+// TxFrom gives the transaction in which the surrounding handler runs, if it runs
+// in one: in Once, in Idempotent with Once, and in transactional handlers.
+func TxFrom(ctx context.Context) (postroom.Tx, bool) {
+	tx, ok := ctx.Value(txKey{}).(postroom.Tx)
+	return tx, ok
+}

@@ -11,6 +11,11 @@ import (
 
 func number(i int) string { return strconv.Itoa(i) }
 
+func atoi(s string) int {
+	i, _ := strconv.Atoi(s)
+	return i
+}
+
 var contentCases = []entry{
 	{"IBX-019_an_empty_payload_is_valid", func(c *suite) {
 		c.receive("a", payload(""))

@@ -54,6 +54,9 @@ func themes() []theme {
 		{"claim", claimCases},
 		{"settle", settleCases},
 		{"table", tableCases},
+		{"guard", guardCases},
+		{"reap", reapCases},
+		{"lane", laneCases},
 	}
 }
 

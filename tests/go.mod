@@ -7,6 +7,7 @@ require github.com/jackc/pgx/v5 v5.11.0
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/lib/pq v1.10.9 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
@@ -21,7 +22,10 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/postroom/postroom v0.0.0
+	github.com/postroom/postroom/pgxstore v0.0.0
 	golang.org/x/text v0.29.0 // indirect
 )
 
 replace github.com/postroom/postroom => ../
+
+replace github.com/postroom/postroom/pgxstore => ../pgxstore

@@ -1,0 +1,125 @@
+// Package pgxstore keeps a box in PostgreSQL through pgx, without database/sql
+// in between: arrays travel in the binary protocol, and handlers get a pgx.Tx.
+package pgxstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/sqlstore"
+	"github.com/postroom/postroom/sqlstore/postgres"
+)
+
+// Options of a store. The zero value consists entirely of defaults.
+type Options = sqlstore.Options
+
+// Store is a sqlstore.Store on a pgx pool.
+type Store struct{ *sqlstore.Store }
+
+// Open makes a store on the caller's pool, which stays the caller's to close. It
+// does not touch the database; Migrate creates the tables.
+func Open(pool *pgxpool.Pool, opts Options) (*Store, error) {
+	dialect := *postgres.Dialect
+	dialect.Batch = arrays
+	store, err := sqlstore.New(&poolDB{runner{pool}, pool}, &dialect, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{store}, nil
+}
+
+// Tx lets a store work inside the caller's transaction.
+func Tx(tx pgx.Tx) postroom.Tx { return sqlstore.CallerTx{Conn: runner{tx}} }
+
+// Handler makes a transactional handler of a function that takes the pgx.Tx in
+// which the message will be done.
+func Handler(fn func(ctx context.Context, tx pgx.Tx, m *postroom.Message) error) postroom.TxHandler {
+	return handler(fn)
+}
+
+type handler func(ctx context.Context, tx pgx.Tx, m *postroom.Message) error
+
+func (h handler) Handle(context.Context, *postroom.Message) error {
+	return errors.New("pgxstore.Handler needs a transaction: register it with a worker on a pgxstore")
+}
+
+func (h handler) HandleTx(ctx context.Context, tx postroom.Tx, m *postroom.Message) error {
+	ptx, err := PgxTx(tx)
+	if err != nil {
+		return err
+	}
+	return h(ctx, ptx, m)
+}
+
+// PgxTx gives the pgx.Tx of a transaction that a store on pgx began.
+func PgxTx(tx postroom.Tx) (pgx.Tx, error) {
+	if own, ok := tx.(*sqlstore.Transaction); ok {
+		if ptx, ok := own.Conn().(*poolTx); ok {
+			return ptx.tx, nil
+		}
+	}
+	return nil, fmt.Errorf("take pgx.Tx out of %T: %w", tx, postroom.ErrForeignTx)
+}
+
+// querier is what a pool and a transaction have in common.
+type querier interface {
+	Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
+}
+
+type runner struct{ q querier }
+
+func (r runner) Exec(ctx context.Context, query string, args ...any) error {
+	_, err := r.q.Exec(ctx, query, args...)
+	return err
+}
+
+func (r runner) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
+	rows, err := r.q.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgxRows{rows}, nil
+}
+
+type pgxRows struct{ pgx.Rows }
+
+func (r pgxRows) Close() error {
+	r.Rows.Close()
+	return r.Err()
+}
+
+type poolDB struct {
+	runner
+	pool *pgxpool.Pool
+}
+
+func (d *poolDB) Begin(ctx context.Context) (sqlstore.TxConn, error) {
+	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return nil, err
+	}
+	return &poolTx{runner{tx}, tx}, nil
+}
+
+func (d *poolDB) MaxConns() int { return int(d.pool.Config().MaxConns) }
+
+type poolTx struct {
+	runner
+	tx pgx.Tx
+}
+
+func (t *poolTx) Commit(ctx context.Context) error { return t.tx.Commit(ctx) }
+
+func (t *poolTx) Rollback(ctx context.Context) error {
+	if err := t.tx.Rollback(ctx); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
+		return err
+	}
+	return nil
+}

@@ -30,7 +30,7 @@ var arrows = map[string][]string{
 	"transporttest": {"", "box"},
 	"inboxtest":     {"", "box", "inbox", "memstore"},
 	"webhook":       {"", "inbox"},
-	"pgxstore":      {"", "box", "sqlstore"},
+	"pgxstore":      {"", "box", "sqlstore", "sqlstore/postgres"},
 	"transport":     {""},
 	"cloudevents":   {""},
 

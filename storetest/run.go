@@ -57,6 +57,9 @@ func themes() []theme {
 		{"guard", guardCases},
 		{"reap", reapCases},
 		{"lane", laneCases},
+		{"retention", retentionCases},
+		{"operate", operateCases},
+		{"stats", statsCases},
 	}
 }
 

@@ -70,7 +70,9 @@ func (s *Store) Cleanup(ctx context.Context, req box.CleanupRequest) (box.Cleanu
 				return err
 			}
 		}
-		payloads, err := q.old(ctx, "old_payloads", req, req.Payloads)
+		rest := req
+		rest.Limit -= len(records)
+		payloads, err := q.old(ctx, "old_payloads", rest, req.Payloads)
 		if err != nil {
 			return err
 		}
@@ -80,7 +82,7 @@ func (s *Store) Cleanup(ctx context.Context, req box.CleanupRequest) (box.Cleanu
 			}
 		}
 		res.Records, res.Payloads = len(records), len(payloads)
-		res.More = len(records) == req.Limit || len(payloads) == req.Limit
+		res.More = len(records)+len(payloads) == req.Limit
 		return nil
 	})
 	return res, err

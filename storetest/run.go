@@ -60,6 +60,9 @@ func themes() []theme {
 		{"retention", retentionCases},
 		{"operate", operateCases},
 		{"stats", statsCases},
+		{"names", nameCases},
+		{"tx", txCases},
+		{"race", raceCases},
 	}
 }
 

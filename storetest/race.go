@@ -1,0 +1,282 @@
+package storetest
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
+)
+
+const callers = 16
+
+// together runs f by many callers at once.
+func together(f func(caller int)) {
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
+var raceCases = []entry{
+	{"IBX-006+IBX-014_one_of_many_receivers_is_accepted", func(c *suite) {
+		for round := range 5 {
+			id := number(round)
+			var accepted, duplicate atomic.Int32
+			together(func(int) {
+				res, err := c.Store.Put(c.ctx, nil, []box.Put{c.putting(box.Queue, id)})
+				switch {
+				case err != nil:
+					c.Errorf("put: %v", err)
+				case res[0].Outcome == postroom.Accepted:
+					accepted.Add(1)
+				case res[0].Outcome == postroom.Duplicate:
+					duplicate.Add(1)
+				}
+			})
+			equal(c, [2]int32{accepted.Load(), duplicate.Load()}, [2]int32{1, callers - 1}, "one is new, all others are duplicates")
+		}
+		equal(c, len(c.claim(100)), 5, "each is one message")
+	}},
+	{"P2+NEVER-04_one_of_many_runs_once", func(c *suite) {
+		var ran atomic.Int32
+		together(func(int) {
+			res, err := c.Store.Put(c.ctx, nil, []box.Put{c.putting(box.Once, "a")})
+			if err != nil {
+				c.Errorf("put: %v", err)
+			} else if res[0].Outcome == postroom.Accepted {
+				ran.Add(1)
+			}
+		})
+		equal(c, ran.Load(), 1, "it runs once")
+	}},
+	{"NEVER-22_one_of_many_guards", func(c *suite) {
+		var ran, told atomic.Int32
+		together(func(int) {
+			res, err := c.Store.Put(c.ctx, nil, []box.Put{c.putting(box.Guard, "a")})
+			switch {
+			case err != nil:
+				c.Errorf("put: %v", err)
+			case res[0].Err != nil:
+				told.Add(1)
+			default:
+				ran.Add(1)
+			}
+		})
+		equal(c, [2]int32{ran.Load(), told.Load()}, [2]int32{1, callers - 1}, "one runs, all others are told in progress")
+	}},
+	{"IBX-104_crossed_batches_do_not_deadlock", func(c *suite) {
+		var accepted atomic.Int32
+		together(func(caller int) {
+			var puts []box.Put
+			for _, i := range rand.Perm(20) {
+				puts = append(puts, c.putting(box.Queue, number(i)))
+			}
+			res, err := c.Store.Put(c.ctx, nil, puts)
+			if err != nil {
+				c.Errorf("caller %d: %v", caller, err)
+			}
+			for _, r := range res {
+				if r.Outcome == postroom.Accepted {
+					accepted.Add(1)
+				}
+			}
+		})
+		equal(c, accepted.Load(), 20, "each message is accepted once, whatever the order of the batches")
+	}},
+	{"IBX-030+IBX-039+IBX-103+IBX-105+IBX-106+NEVER-07_many_claimers", func(c *suite) {
+		const messages = 300
+		var puts []box.Put
+		for i := range messages {
+			puts = append(puts, c.putting(box.Queue, number(i)))
+		}
+		c.puts(puts...)
+		var holders [messages]atomic.Int32
+		var claimed atomic.Int32
+		together(func(caller int) {
+			for idle := 0; idle < 3; {
+				got, err := c.Store.Claim(c.ctx, box.ClaimRequest{Consumer: c.consumer, Owner: "w" + number(caller), Lease: leaseTime, Limit: 7})
+				if err != nil {
+					c.Errorf("claim: %v", err)
+					return
+				}
+				if len(got) > 7 {
+					c.Errorf("claimed %d, more than the 7 asked for", len(got))
+				}
+				if len(got) == 0 {
+					idle++
+				}
+				for _, m := range got {
+					claimed.Add(1)
+					if holders[atoi(m.ID)].Add(1) > 1 {
+						c.Errorf("message %s was claimed twice", m.ID)
+					}
+				}
+			}
+		})
+		equal(c, claimed.Load(), messages, "each message is claimed once")
+	}},
+	{"IBX-105+P3+P4_claims_and_settlements_race", func(c *suite) {
+		const messages = 120
+		var puts []box.Put
+		for i := range messages {
+			puts = append(puts, c.putting(box.Queue, number(i)))
+		}
+		c.puts(puts...)
+		var running [messages]atomic.Int32
+		var acked atomic.Int32
+		together(func(caller int) {
+			for idle := 0; idle < 3; {
+				got, err := c.Store.Claim(c.ctx, box.ClaimRequest{Consumer: c.consumer, Owner: "w" + number(caller), Lease: leaseTime, Limit: 5})
+				if err != nil {
+					c.Errorf("claim: %v", err)
+					return
+				}
+				if len(got) == 0 {
+					idle++
+				}
+				var ends []box.Settlement
+				for _, m := range got {
+					if running[atoi(m.ID)].Add(1) > 1 {
+						c.Errorf("message %s runs twice at once", m.ID)
+					}
+					verb := box.Ack
+					if m.Attempt == 0 && rand.IntN(3) == 0 {
+						verb = box.Release
+					}
+					ends = append(ends, box.Settlement{Lease: m.Lease, Verb: verb})
+				}
+				for _, m := range got {
+					running[atoi(m.ID)].Add(-1)
+				}
+				for i, s := range c.settleRacing(ends) {
+					if s.Applied && ends[i].Verb == box.Ack {
+						acked.Add(1)
+					}
+				}
+			}
+		})
+		for left := c.claim(100); len(left) > 0; left = c.claim(100) {
+			for _, m := range left {
+				c.settle(m.Lease, box.Ack)
+				acked.Add(1)
+			}
+		}
+		equal(c, acked.Load(), messages, "each message is acked once and none is lost")
+	}},
+	{"LANE+NEVER-16_groups_race", func(c *suite) {
+		const groups, each = 6, 15
+		var puts []box.Put
+		for i := range groups * each {
+			puts = append(puts, c.putting(box.Queue, number(i), group("g"+number(i%groups))))
+		}
+		c.puts(puts...)
+		var running [groups]atomic.Int32
+		var mu sync.Mutex
+		order := make([][]int, groups)
+		var done atomic.Int32
+		together(func(caller int) {
+			for idle := 0; idle < 200 && done.Load() < groups*each; {
+				got, err := c.Store.Claim(c.ctx, box.ClaimRequest{Consumer: c.consumer, Owner: "w" + number(caller), Lease: leaseTime, Limit: 2})
+				if err != nil {
+					c.Errorf("claim: %v", err)
+					return
+				}
+				if len(got) == 0 {
+					idle++
+				}
+				for _, m := range got {
+					g := atoi(m.Group[1:])
+					if running[g].Add(1) > 1 {
+						c.Errorf("two of group %s run at once", m.Group)
+					}
+					verb := box.Ack
+					if rand.IntN(4) == 0 {
+						verb = box.Release
+					} else {
+						mu.Lock()
+						order[g] = append(order[g], atoi(m.ID))
+						mu.Unlock()
+						done.Add(1)
+					}
+					running[g].Add(-1)
+					if !c.settleRacing([]box.Settlement{{Lease: m.Lease, Verb: verb}})[0].Applied {
+						c.Errorf("a current lease on %s was not settled", m.ID)
+					}
+				}
+			}
+		})
+		for left := c.claim(100); len(left) > 0; left = c.claim(100) {
+			for _, m := range left {
+				g := atoi(m.Group[1:])
+				order[g] = append(order[g], atoi(m.ID))
+				c.settle(m.Lease, box.Ack)
+			}
+		}
+		for g := range groups {
+			equal(c, len(order[g]), each, "group g"+number(g)+" is not stuck")
+			for i, n := range order[g] {
+				if n != g+i*groups {
+					c.Errorf("group g%d ran in the order %v", g, order[g])
+					break
+				}
+			}
+		}
+	}},
+	{"IBX-002+NEVER-11_cleanup_races_with_intake", func(c *suite) {
+		for i := range 50 {
+			c.once(number(i))
+		}
+		c.Advance(day)
+		together(func(caller int) {
+			if caller%4 == 0 {
+				for range 5 {
+					if _, err := c.sweeper().Cleanup(c.ctx, box.CleanupRequest{Consumer: c.consumer, Records: 1, Limit: 7}); err != nil {
+						c.Errorf("cleanup: %v", err)
+					}
+				}
+				return
+			}
+			for i := range 50 {
+				if _, err := c.Store.Put(c.ctx, nil, []box.Put{c.putting(box.Queue, number(i))}); err != nil {
+					c.Errorf("put: %v", err)
+				}
+			}
+		})
+		for i := range 50 {
+			at := c.stands(number(i))
+			c.is(at == "done" || at == "ready", "message %d is %s: it is remembered, or received anew", i, at)
+		}
+	}},
+}
+
+// settleRacing settles until no row is locked by another.
+func (c *suite) settleRacing(ends []box.Settlement) []box.Settled {
+	out := make([]box.Settled, len(ends))
+	todo := make([]int, len(ends))
+	for i := range ends {
+		todo[i] = i
+	}
+	for len(todo) > 0 {
+		var batch []box.Settlement
+		for _, i := range todo {
+			batch = append(batch, ends[i])
+		}
+		res, err := c.Store.Settle(c.ctx, nil, batch)
+		if err != nil {
+			c.Errorf("settle: %v", err)
+			return out
+		}
+		var again []int
+		for n, i := range todo {
+			out[i] = res[n]
+			if res[n].Locked {
+				again = append(again, i)
+			}
+		}
+		todo = again
+	}
+	return out
+}

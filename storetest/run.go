@@ -63,6 +63,7 @@ func themes() []theme {
 		{"names", nameCases},
 		{"tx", txCases},
 		{"race", raceCases},
+		{"close", closeCases},
 	}
 }
 

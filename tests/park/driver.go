@@ -1,0 +1,203 @@
+package park
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"testing"
+)
+
+// Open opens a pool of a registered driver whose sessions stop in the lot.
+func (l *Lot) Open(t testing.TB, name, dsn string) *sql.DB {
+	t.Helper()
+	plain, err := sql.Open(name, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := plain.Driver()
+	if err := plain.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(&connector{lot: l, driver: d, dsn: dsn})
+	t.Cleanup(func() {
+		l.clear()
+		_ = db.Close()
+	})
+	return db
+}
+
+// clear lets everybody go, so that a test that failed still ends.
+func (l *Lot) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.spots {
+		s.done = true
+		s.Release()
+	}
+}
+
+type connector struct {
+	lot    *Lot
+	driver driver.Driver
+	dsn    string
+}
+
+func (c *connector) Driver() driver.Driver { return c.driver }
+
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: inner, lot: c.lot}, nil
+}
+
+func (c *connector) open(ctx context.Context) (driver.Conn, error) {
+	if d, ok := c.driver.(driver.DriverContext); ok {
+		inner, err := d.OpenConnector(c.dsn)
+		if err != nil {
+			return nil, err
+		}
+		return inner.Connect(ctx)
+	}
+	return c.driver.Open(c.dsn)
+}
+
+// conn passes on what drivers of today can do; it is not for older ones.
+type conn struct {
+	driver.Conn
+	lot    *Lot
+	broken bool
+}
+
+func (c *conn) around(name string, do func() error) error {
+	if c.broken {
+		return driver.ErrBadConn
+	}
+	err := c.lot.around(name, do)
+	if errors.Is(err, ErrLost) {
+		c.broken = true
+	}
+	return err
+}
+
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
+	err = c.around(nameOf(query), func() (err error) {
+		res, err = c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+		return err
+	})
+	return res, err
+}
+
+// QueryContext reads all rows at once: by then the server has done its part.
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	read := &rows{}
+	err := c.around(nameOf(query), func() error {
+		inner, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+		if err != nil {
+			return err
+		}
+		return read.from(inner)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return read, nil
+}
+
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (t driver.Tx, err error) {
+	err = c.around(Begin, func() (err error) {
+		t, err = c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+		return err
+	})
+	return &tx{c, t}, err
+}
+
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+func (c *conn) Ping(ctx context.Context) error {
+	if p, ok := c.Conn.(driver.Pinger); ok && !c.broken {
+		return p.Ping(ctx)
+	}
+	return nil
+}
+
+func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
+	if n, ok := c.Conn.(driver.NamedValueChecker); ok {
+		return n.CheckNamedValue(v)
+	}
+	return driver.ErrSkip
+}
+
+func (c *conn) ResetSession(ctx context.Context) error {
+	if c.broken {
+		return driver.ErrBadConn
+	}
+	if r, ok := c.Conn.(driver.SessionResetter); ok {
+		return r.ResetSession(ctx)
+	}
+	return nil
+}
+
+func (c *conn) IsValid() bool {
+	if v, ok := c.Conn.(driver.Validator); ok && !v.IsValid() {
+		return false
+	}
+	return !c.broken
+}
+
+type tx struct {
+	conn  *conn
+	inner driver.Tx
+}
+
+func (t *tx) Commit() error { return t.conn.around(Commit, t.inner.Commit) }
+
+func (t *tx) Rollback() error {
+	if t.conn.broken {
+		return nil // it goes with its connection
+	}
+	return t.conn.around(Rollback, t.inner.Rollback)
+}
+
+// rows are rows that were read to the end.
+type rows struct {
+	columns []string
+	values  [][]driver.Value
+}
+
+func (r *rows) from(inner driver.Rows) error {
+	r.columns = inner.Columns()
+	for {
+		row := make([]driver.Value, len(r.columns))
+		err := inner.Next(row)
+		if errors.Is(err, io.EOF) {
+			return inner.Close()
+		}
+		if err != nil {
+			return errors.Join(err, inner.Close())
+		}
+		for i, v := range row {
+			if b, ok := v.([]byte); ok {
+				row[i] = append([]byte{}, b...) // the driver may use it again
+			}
+		}
+		r.values = append(r.values, row)
+	}
+}
+
+func (r *rows) Columns() []string { return r.columns }
+func (r *rows) Close() error      { return nil }
+
+func (r *rows) Next(dest []driver.Value) error {
+	if len(r.values) == 0 {
+		return io.EOF
+	}
+	copy(dest, r.values[0])
+	r.values = r.values[1:]
+	return nil
+}

@@ -108,9 +108,19 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return s.explain("migrate", err)
 	}
+	// A role that may not create tables can still ask for what is there.
+	if have, want, err := s.Version(ctx); err == nil && have >= want {
+		return nil
+	}
 	if err := s.setUp(ctx); err != nil {
 		return s.explain("migrate", err)
 	}
+	// A single writer may find itself busy in the middle here: before the tables
+	// are there, it has no way to take its lock first.
+	return s.patiently(ctx, func() error { return s.migrate(ctx, list) })
+}
+
+func (s *Store) migrate(ctx context.Context, list []migration) error {
 	return s.write(ctx, "migrate", func(q *session) error {
 		if q.has("lock_migrations") {
 			if err := q.exec(ctx, "lock_migrations"); err != nil {
@@ -155,7 +165,9 @@ func (s *Store) setUp(ctx context.Context) error {
 	if !q.has("set_up") {
 		return nil
 	}
-	return q.query(ctx, "set_up", func(Rows) error { return nil })
+	return s.patiently(ctx, func() error {
+		return q.query(ctx, "set_up", func(Rows) error { return nil })
+	})
 }
 
 // run runs one migration. Its statements are separated by a semicolon at the end

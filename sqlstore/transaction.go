@@ -50,18 +50,31 @@ func (s *Store) begin(ctx context.Context) (*Transaction, error) {
 	if err := s.lockWriter(ctx); err != nil {
 		return nil, err
 	}
+	var t *Transaction
+	err := s.patiently(ctx, func() (err error) {
+		t, err = s.open(ctx)
+		return err
+	})
+	if err != nil {
+		s.unlockWriter()
+		return nil, err
+	}
+	return t, nil
+}
+
+// patiently repeats fn while the database is busy, up to the bound.
+func (s *Store) patiently(ctx context.Context, fn func() error) error {
 	deadline := time.Now().Add(s.wait)
 	for try := 1; ; try++ {
-		t, err := s.open(ctx)
-		if err == nil {
-			return t, nil
+		err := fn()
+		if err == nil || s.dialect.Classify(err) != Busy {
+			return err
 		}
-		if s.dialect.Classify(err) != Busy || !time.Now().Before(deadline) || pause(ctx, try) != nil {
-			s.unlockWriter()
-			if s.dialect.Classify(err) == Busy {
-				return nil, fmt.Errorf("%w: %w", postroom.ErrInProgress, err)
-			}
-			return nil, err
+		if !time.Now().Before(deadline) {
+			return fmt.Errorf("%w: %w", postroom.ErrInProgress, err)
+		}
+		if err := pause(ctx, try); err != nil {
+			return err
 		}
 	}
 }

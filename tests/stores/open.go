@@ -64,18 +64,18 @@ func Memory(t testing.TB) Open {
 // SQLite opens a store on a file.
 func SQLite(t testing.TB, opts sqlstore.Options) Open {
 	t.Helper()
-	db := connect(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "box.db"))
+	db := Connect(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "box.db"))
 	store, err := sqlstore.Open(db, sqlite.Dialect, opts)
-	return ready(t, store, err, db, opts, "%s = %s - %d")
+	return Ready(t, store, err, db, opts, SQLiteShift)
 }
 
 // Postgres opens a store on a fresh database of the server at dsn, through
 // database/sql: driver is "pgx" or "postgres" (lib/pq).
 func Postgres(t testing.TB, driver, dsn string, opts sqlstore.Options) Open {
 	t.Helper()
-	db := connect(t, driver, services.FreshDatabase(t, dsn))
+	db := Connect(t, driver, services.FreshDatabase(t, dsn))
 	store, err := sqlstore.Open(db, postgres.Dialect, opts)
-	return ready(t, store, err, db, opts, postgresShift)
+	return Ready(t, store, err, db, opts, PostgresShift)
 }
 
 // Pgx opens a store on a fresh database of the server at dsn, through pgx itself.
@@ -88,10 +88,11 @@ func Pgx(t testing.TB, dsn string, opts pgxstore.Options) Open {
 	}
 	t.Cleanup(pool.Close)
 	store, err := pgxstore.Open(pool, opts)
-	return ready(t, store, err, connect(t, "pgx", dsn), opts, postgresShift)
+	return Ready(t, store, err, Connect(t, "pgx", dsn), opts, PostgresShift)
 }
 
-func connect(t testing.TB, driver, dsn string) *sql.DB {
+// Connect opens a pool for the time of the test.
+func Connect(t testing.TB, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -101,7 +102,9 @@ func connect(t testing.TB, driver, dsn string) *sql.DB {
 	return db
 }
 
-func ready(t testing.TB, store Store, err error, db *sql.DB, opts sqlstore.Options, minus string) Open {
+// Ready makes the tables of a store that was opened with err, on a database whose
+// times go back by minus: SQLiteShift or PostgresShift.
+func Ready(t testing.TB, store Store, err error, db *sql.DB, opts sqlstore.Options, minus string) Open {
 	t.Helper()
 	if err == nil {
 		err = store.Migrate(t.Context())
@@ -119,7 +122,11 @@ func ready(t testing.TB, store Store, err error, db *sql.DB, opts sqlstore.Optio
 	return Open{Store: store, DB: db, Tables: tables, Advance: shift(t, db, tables, minus)}
 }
 
-const postgresShift = "%s = %s - %d * interval '1 microsecond'"
+// How a column of times goes back by some microseconds.
+const (
+	SQLiteShift   = "%s = %s - %d"
+	PostgresShift = "%s = %s - %d * interval '1 microsecond'"
+)
 
 // timeColumns are all columns that hold a time, by table.
 var timeColumns = map[string][]string{

@@ -69,10 +69,10 @@ func (s *Store) Grants(role string) (string, error) {
 	if !schemaPattern.MatchString(role) {
 		return "", fmt.Errorf("role %q: allowed are 1 to 63 of A-Z, a-z, 0-9 and _, not beginning with a digit", role)
 	}
-	text, ok := s.statements["grants"]
-	if !ok {
+	if _, ok := s.statements["grants"]; !ok {
 		return "", fmt.Errorf("%s has no roles", s.dialect.Name)
 	}
+	text := s.text("grants")
 	if s.schema == "" {
 		_, text, _ = strings.Cut(text, "\n\n")
 	}

@@ -35,3 +35,9 @@ func (b *Box) lost(ctx context.Context, key postroom.Key, topic string, n int) {
 	b.log.LogAttrs(ctx, slog.LevelWarn, "lease was lost", append(keyAttrs(key, topic), slog.Int("lost", n))...)
 	b.observe.Lost(ctx, postroom.LostEvent{Scope: b.scope, Key: key, Topic: topic, Lost: n})
 }
+
+// Unhandled reports a message that is released because its topic has no handler.
+func (b *Box) Unhandled(ctx context.Context, m *postroom.Message) {
+	b.count(m.Topic, CountUnhandled, 1)
+	b.observe.Unhandled(ctx, postroom.StartedEvent{Scope: b.scope, Message: m})
+}

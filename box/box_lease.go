@@ -150,7 +150,7 @@ func (b *Box) settlements(ends []End) ([]Settlement, error) {
 // committed.
 func (b *Box) Report(ctx context.Context, ends []End, results []Settled) {
 	var counts [Park + 1]int
-	late := 0
+	late, wake := 0, false
 	for i := range ends {
 		e, r := &ends[i], &results[i]
 		m, topic := e.Message, ""
@@ -171,12 +171,13 @@ func (b *Box) Report(ctx context.Context, ends []End, results []Settled) {
 			continue
 		}
 		counts[e.Verb]++
+		wake = wake || (e.Verb == Release && e.Delay == 0)
 		if m != nil {
 			b.LogMessage(ctx, "message settled", m, slog.String("verb", e.Verb.String()), slog.String("state", r.State.String()))
 		}
 		b.reportEnd(ctx, e, r, topic)
 	}
-	if counts[Release]+counts[Park] > 0 {
+	if wake {
 		b.wake()
 	}
 	attrs := []slog.Attr{slog.Int("messages", len(ends))}

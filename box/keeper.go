@@ -2,6 +2,7 @@ package box
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,11 +25,12 @@ type Keeper struct {
 	trouble time.Time
 }
 
-// A Hold is one lease that a Keeper keeps.
+// A Hold is the leases of one run that a Keeper keeps. They are kept and lost
+// together, because the run is one.
 type Hold struct {
-	lease  postroom.Lease
+	leases []postroom.Lease
 	cancel context.CancelCauseFunc
-	// until is when the lease ends at the latest, by the monotonic clock of this
+	// until is when the leases end at the latest, by the monotonic clock of this
 	// process. It is reckoned from before the call that began the lease, so that
 	// it never ends later than the database says.
 	until time.Time
@@ -43,18 +45,18 @@ func NewKeeper(b *Box, lease time.Duration) *Keeper {
 	return &Keeper{box: b, lease: lease, holds: map[*Hold]struct{}{}, serial: ok && s.OneWriter()}
 }
 
-// Hold keeps a lease from now on. asked is when the call that began it was made.
-// The context that it gives ends with postroom.ErrLeaseLost when the lease does.
-func (k *Keeper) Hold(ctx context.Context, l postroom.Lease, asked time.Time) (context.Context, *Hold) {
+// Hold keeps leases from now on. asked is when the call that began them was
+// made. The context that it gives ends with postroom.ErrLeaseLost when one does.
+func (k *Keeper) Hold(ctx context.Context, asked time.Time, leases ...postroom.Lease) (context.Context, *Hold) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	h := &Hold{lease: l, cancel: cancel, until: asked.Add(k.lease)}
+	h := &Hold{leases: leases, cancel: cancel, until: asked.Add(k.lease)}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.holds[h] = struct{}{}
 	return ctx, h
 }
 
-// Drop ends the keeping of a lease that is settled or given up.
+// Drop ends the keeping of leases that are settled or given up.
 func (k *Keeper) Drop(h *Hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,7 +64,7 @@ func (k *Keeper) Drop(h *Hold) {
 	h.cancel(context.Canceled)
 }
 
-// Lost reports whether the lease has ended, and then ends its context. It is
+// Lost reports whether a lease has ended, and then ends the context. It is
 // asked before a message is settled: a process that was stopped for a while may
 // get there before the keeper does.
 func (k *Keeper) Lost(h *Hold) bool {
@@ -160,9 +162,9 @@ func (k *Keeper) due(now time.Time) (due []*Hold, slack time.Duration) {
 }
 
 func (k *Keeper) renew(ctx context.Context, due []*Hold, asked time.Time) {
-	leases := make([]postroom.Lease, len(due))
-	for i, h := range due {
-		leases[i] = h.lease
+	var leases []postroom.Lease
+	for _, h := range due {
+		leases = append(leases, h.leases...)
 	}
 	extensions, err := k.box.Extend(ctx, leases, k.lease)
 	k.mu.Lock()
@@ -176,22 +178,33 @@ func (k *Keeper) renew(ctx context.Context, due []*Hold, asked time.Time) {
 		}
 		if ctx.Err() != context.Canceled {
 			k.trouble = time.Now()
-			k.box.log.WarnContext(ctx, "leases not renewed, will try again", "messages", len(due), "error", err)
+			k.box.log.WarnContext(ctx, "leases not renewed, will try again", "messages", len(leases), "error", err)
 		}
 		return
 	}
-	for i, h := range due {
-		if _, held := k.holds[h]; !held {
-			continue
+	for _, h := range due {
+		mine := extensions[:len(h.leases)]
+		extensions = extensions[len(h.leases):]
+		if _, held := k.holds[h]; held {
+			k.renewed(h, mine, asked)
 		}
-		switch e := extensions[i]; {
+	}
+}
+
+func (k *Keeper) renewed(h *Hold, extensions []Extension, asked time.Time) {
+	doubt := false
+	for _, e := range extensions {
+		switch {
 		case e.Extended, e.Locked && h.final:
-			h.until = asked.Add(k.lease)
 		case e.Locked:
-			// Someone else has the row; it is due again at the next look.
+			doubt = true // someone else has the row: it is asked for again at the next look
 		default:
 			k.lose(h)
+			return
 		}
+	}
+	if !doubt {
+		h.until = asked.Add(k.lease)
 	}
 }
 
@@ -202,7 +215,12 @@ func (k *Keeper) troubled() bool {
 	return !k.trouble.IsZero() && time.Since(k.trouble) < k.lease
 }
 
-func (k *Keeper) noteTrouble() {
+// note remembers a failure of the store. One that only waited for another
+// writer is none.
+func (k *Keeper) note(err error) {
+	if err == nil || errors.Is(err, postroom.ErrInProgress) {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.trouble = time.Now()

@@ -93,7 +93,7 @@ func (in *Inbox) guard(ctx context.Context, m postroom.Message, handle postroom.
 
 // keep renews one lease until stop is called.
 func keep(ctx context.Context, k *box.Keeper, l postroom.Lease, asked time.Time) (held context.Context, stop func()) {
-	held, hold := k.Hold(ctx, l, asked)
+	held, hold := k.Hold(ctx, asked, l)
 	renewing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {

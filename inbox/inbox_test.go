@@ -185,4 +185,3 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	_, err = inbox.New(store, "orders", inbox.Options{CleanupEvery: -1})
 	wantArgument(t, err, "CleanupEvery")
 }
-

@@ -109,6 +109,9 @@ func (s *Store) Name() string { return s.name }
 // MaxConns is how many connections the pool may open; 0: no limit.
 func (s *Store) MaxConns() int { return s.db.MaxConns() }
 
+// OneWriter tells whether a transaction of this store keeps all others out.
+func (s *Store) OneWriter() bool { return s.dialect.SingleWriter }
+
 // Close lets all later calls fail with postroom.ErrClosed. The pool stays open.
 func (s *Store) Close() error {
 	s.closed.Store(true)

@@ -140,3 +140,28 @@ func TestTimeInABubbleMovesTheStore(t *testing.T) {
 		}
 	})
 }
+
+func TestLastSeenIsWrittenAtMostOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New(memstore.Options{})
+		first := time.Now().UTC()
+		for _, step := range []struct{ later, seen time.Duration }{
+			{0, 0},
+			{999 * time.Millisecond, 0},
+			{time.Millisecond, time.Second},
+			{999 * time.Millisecond, time.Second},
+		} {
+			time.Sleep(step.later)
+			if _, err := s.Put(t.Context(), nil, queue("a")); err != nil {
+				t.Fatal(err)
+			}
+			rec, err := s.Get(t.Context(), postroom.Key{Consumer: "c", Source: "s", ID: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := rec.LastSeen.Sub(first); got != step.seen {
+				t.Errorf("last seen after %v, want %v", got, step.seen)
+			}
+		}
+	})
+}

@@ -113,7 +113,7 @@ var claimCases = []entry{
 		equal(c, ids(c.claimWith(box.ClaimRequest{Limit: 10, ReadyOnly: true})), []string{"now"}, "only what is ready already")
 		equal(c, ids(c.claim(10)), []string{"later"}, "a full claim looks at what fell due")
 	}},
-	{"IBX-023_expired_messages_are_dead_and_never_run", func(c *suite) {
+	{"EXPIRY_expired_messages_are_dead_and_never_run", func(c *suite) {
 		now := c.now()
 		c.receive("short", expiresAt(now.Add(time.Hour)))
 		c.receive("long", expiresAt(now.Add(5*time.Hour)))
@@ -125,7 +125,7 @@ var claimCases = []entry{
 		equal(c, rec.Attempt, 0, "it never ran")
 		equal(c, rec.Lease, postroom.Lease{}, "nobody has it")
 	}},
-	{"IBX-023_an_expired_message_can_be_requeued", func(c *suite) {
+	{"EXPIRY_an_expired_message_can_be_requeued", func(c *suite) {
 		c.receive("a", expiresAt(c.now().Add(time.Hour)))
 		c.Advance(2 * time.Hour)
 		c.claimNone("it has expired")

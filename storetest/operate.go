@@ -101,7 +101,7 @@ var operateCases = []entry{
 		equal(c, m.Revision, 2, "under its revision")
 		c.is(!c.settle(m.Lease, box.Ack).Superseded, "and is the newest")
 	}},
-	{"IBX-098_audit_has_who_what_and_why", func(c *suite) {
+	{"OPS_audit_has_who_what_and_why", func(c *suite) {
 		c.receiveAll("a", "b")
 		c.move(box.MarkDead, "a", by("eve", "poison"))
 		c.move(box.Requeue, "a", by("adam", "was fixed"))
@@ -126,7 +126,7 @@ var operateCases = []entry{
 		equal(c, page, got[:1], "the limit is kept")
 		equal(c, c.audit(box.AuditFilter{Limit: 1, Before: page[0].Entry}), got[1:2], "the next page begins behind the last")
 	}},
-	{"IBX-098_listing_filters", func(c *suite) {
+	{"OPS_listing_filters", func(c *suite) {
 		c.check("seen")
 		c.receive("a", topic("x"))
 		c.receive("b", topic("y"), group("g"))
@@ -145,7 +145,7 @@ var operateCases = []entry{
 		equal(c, c.listed(box.Filter{Group: "g"}), []string{"b"}, "by group")
 		equal(c, c.listed(box.Filter{Topic: "x", State: postroom.StateDone}), []string{"done"}, "by several")
 	}},
-	{"IBX-098_listing_pages_by_key", func(c *suite) {
+	{"OPS_listing_pages_by_key", func(c *suite) {
 		for i := range 7 {
 			c.receive(number(i))
 		}
@@ -165,7 +165,7 @@ var operateCases = []entry{
 		}
 		equal(c, all[:7], []string{"0", "1", "2", "3", "4", "5", "6"}, "pages neither skip nor repeat while messages arrive")
 	}},
-	{"IBX-098_listing_gives_payloads_when_asked", func(c *suite) {
+	{"OPS_listing_gives_payloads_when_asked", func(c *suite) {
 		c.receive("a", func(m *postroom.Message) { m.Headers = map[string]string{"h": "v"} })
 		rec := c.list(box.Filter{})[0]
 		c.is(rec.Payload == nil && rec.Headers == nil, "payload or headers came unasked: %q %v", rec.Payload, rec.Headers)
@@ -174,7 +174,7 @@ var operateCases = []entry{
 		equal(c, rec.Headers["h"], "v", "and the headers")
 		equal(c, rec, c.get("a"), "a listed record is the one that get gives")
 	}},
-	{"IBX-098_get_of_an_unknown_message", func(c *suite) {
+	{"OPS_get_of_an_unknown_message", func(c *suite) {
 		_, err := c.Store.Get(c.ctx, c.key("unknown"))
 		c.fails(err, postroom.ErrNotFound, "there is no such message")
 	}},
@@ -213,7 +213,7 @@ var operateCases = []entry{
 		c.settle(c.claimOne("a").Lease, box.Park)
 		c.claimOne("a")
 	}},
-	{"IBX-098_pausing_is_audited", func(c *suite) {
+	{"OPS_pausing_is_audited", func(c *suite) {
 		p := ability[box.Pauser](c)
 		c.must(p.Pause(c.ctx, c.consumer, "hot", "eve", "too hot"), "pause")
 		c.must(p.Resume(c.ctx, c.consumer, "hot", "adam"), "resume")
@@ -230,7 +230,7 @@ var operateCases = []entry{
 			equal(c, got[i], want[i], "the entry names the topic")
 		}
 	}},
-	{"IBX-098_a_topic_is_paused_for_one_consumer", func(c *suite) {
+	{"OPS_a_topic_is_paused_for_one_consumer", func(c *suite) {
 		p := ability[box.Pauser](c)
 		c.must(p.Pause(c.ctx, c.consumer, "topic", "", ""), "pause")
 		got, err := p.Paused(c.ctx, c.consumer+"-2")

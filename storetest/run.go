@@ -1,10 +1,11 @@
 // Package storetest is the suite that every store passes, ours and anyone's.
 //
 // The name of a case begins with the requirements that it proves, joined by +:
-// IBX-nnn of the functional specification, TABLE for a cell of the transition
-// table, LANE for order within a group, NEVER-nn for a row of "what must never
-// happen", and P1 to P4 for the promise. A case that fails says what a store is
-// expected to do and why.
+// IBX-nnn of the functional specification, TABLE for the transition table, LANE
+// for order within a group, EXPIRY for messages past their time, OPS for what
+// operators see and do, NEVER-nn for a row of "what must never happen", and P1
+// to P4 for the promise. A case that fails says what a store is expected to do
+// and why.
 package storetest
 
 import (

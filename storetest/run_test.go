@@ -7,7 +7,7 @@ import (
 
 // A report reads the requirements out of the names of the cases.
 func TestCaseNamesCarryTheirRequirements(t *testing.T) {
-	regular := regexp.MustCompile(`^(IBX-\d{3}|NEVER-\d{2}|TABLE|LANE|P[1-5])(\+(IBX-\d{3}|NEVER-\d{2}|TABLE|LANE|P[1-5]))*_[a-zA-Z0-9_]+$`)
+	regular := regexp.MustCompile(`^(IBX-\d{3}|NEVER-\d{2}|TABLE|LANE|OPS|EXPIRY|P[1-5])(\+(IBX-\d{3}|NEVER-\d{2}|TABLE|LANE|OPS|EXPIRY|P[1-5]))*_[a-zA-Z0-9_]+$`)
 	seen := map[string]bool{}
 	for _, c := range Requirements() {
 		if !regular.MatchString(c.Name) {

@@ -114,7 +114,7 @@ var settleCases = []entry{
 			equal(c, c.get(m.ID).LastError, strings.Repeat("ü", 1000), "2,000 bytes on a rune boundary are kept")
 		}
 	}},
-	{"IBX-050_release_costs_nothing", func(c *suite) {
+	{"TABLE_release_costs_nothing", func(c *suite) {
 		c.receive("a")
 		c.settle(c.claimOne("a").Lease, box.Release)
 		rec := c.get("a")
@@ -126,12 +126,12 @@ var settleCases = []entry{
 		c.Advance(2 * time.Hour)
 		equal(c, c.claimOne("a").Attempt, 0, "no attempt was spent")
 	}},
-	{"IBX-050_a_released_message_goes_to_the_end", func(c *suite) {
+	{"TABLE_a_released_message_goes_to_the_end", func(c *suite) {
 		c.receiveAll("a", "b")
 		c.settle(c.claim(1)[0].Lease, box.Release)
 		equal(c, ids(c.claim(10)), []string{"b", "a"}, "what becomes ready anew takes a new turn")
 	}},
-	{"IBX-034+P3_extend_renews_a_current_lease", func(c *suite) {
+	{"TABLE+P3_extend_renews_a_current_lease", func(c *suite) {
 		c.receiveAll("a", "b")
 		got := c.claim(10)
 		stale := got[1].Lease

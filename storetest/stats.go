@@ -39,7 +39,7 @@ func (c *suite) total(name string) map[string]int64 {
 }
 
 var statsCases = []entry{
-	{"IBX-098_live_messages_are_counted_by_topic_and_stage", func(c *suite) {
+	{"OPS_live_messages_are_counted_by_topic_and_stage", func(c *suite) {
 		equal(c, c.live(), map[string]int64{}, "nothing is there")
 		c.check("seen")
 		c.receive("a", topic("x"))
@@ -51,7 +51,7 @@ var statsCases = []entry{
 		c.settle(c.claimWith(box.ClaimRequest{Limit: 1, ReadyOnly: true})[0].Lease, box.Fail)
 		equal(c, c.live(), map[string]int64{" seen": 1, "x ready": 1, "x dead": 1, "y scheduled": 1, "y arrived": 1}, "counts follow")
 	}},
-	{"IBX-098_the_oldest_waiting_message", func(c *suite) {
+	{"OPS_the_oldest_waiting_message", func(c *suite) {
 		c.is(c.stats().OldestWaiting.IsZero(), "nothing waits")
 		c.receive("later", dueAt(c.now().Add(100*time.Hour)))
 		c.Advance(time.Hour)
@@ -63,7 +63,7 @@ var statsCases = []entry{
 		c.settle(c.claim(1)[0].Lease, box.Ack)
 		c.near(c.stats().OldestWaiting, c.now(), "the next one came just now")
 	}},
-	{"IBX-098_totals_add_up", func(c *suite) {
+	{"OPS_totals_add_up", func(c *suite) {
 		n := ability[box.Counter](c)
 		count := func(topic, name string, by int64) box.Count {
 			return box.Count{Consumer: c.consumer, Topic: topic, Name: name, N: by}
@@ -74,7 +74,7 @@ var statsCases = []entry{
 		equal(c, c.total(box.CountDone), map[string]int64{"x": 15, "y": 1}, "totals add up, also of one kind twice in a call")
 		equal(c, c.total(box.CountDead), map[string]int64{"x": 1}, "each name by itself")
 	}},
-	{"IBX-098_totals_outlive_cleanup", func(c *suite) {
+	{"OPS_totals_outlive_cleanup", func(c *suite) {
 		n := ability[box.Counter](c)
 		c.once("a")
 		c.must(n.Count(c.ctx, []box.Count{{Consumer: c.consumer, Topic: "topic", Name: box.CountDone, N: 1}}), "count")
@@ -82,7 +82,7 @@ var statsCases = []entry{
 		c.cleanup(box.CleanupRequest{Records: time.Hour})
 		equal(c, c.total(box.CountDone), map[string]int64{"topic": 1}, "history is counted, not read")
 	}},
-	{"IBX-098_overview_of_all_consumers", func(c *suite) {
+	{"OPS_overview_of_all_consumers", func(c *suite) {
 		second := c.as(c.consumer + "-2")
 		c.receive("a")
 		second.receive("a")
@@ -98,7 +98,7 @@ var statsCases = []entry{
 		c.is(len(s.Tables) > 0, "there are no table sizes")
 		c.near(s.Now, c.now(), "the clock is the store's")
 	}},
-	{"IBX-098_names_for_logs", func(c *suite) {
+	{"OPS_names_for_logs", func(c *suite) {
 		c.is(ability[box.Namer](c).Name() != "", "the store has no name")
 	}},
 }

@@ -4,8 +4,10 @@
 SELECT clock_timestamp();
 
 -- name: bound_waits
--- For transactions of ours only; user code keeps its own settings.
-SET LOCAL lock_timeout = {{wait}};
+-- For transactions of ours only; user code keeps its own settings. The second
+-- bound is for the others: if this program hangs in the middle, its locks go.
+SELECT set_config('lock_timeout', '{{wait}}', true),
+       set_config('idle_in_transaction_session_timeout', ({{wait}} * 2)::text, true);
 
 -- name: hold_key
 -- A caller's transaction announces its keys, so that nobody has to wait on them

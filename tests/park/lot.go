@@ -140,8 +140,8 @@ func matches(name, what string) bool {
 	return name == what || (strings.HasPrefix(name, "SQL ") && strings.Contains(name, what))
 }
 
-// find gives the spot that a session stops at, if there is one.
-func (l *Lot) find(when When, name string) *Spot {
+// find gives the spots that a session stops at.
+func (l *Lot) find(when When, name string) (found []*Spot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if when == Before {
@@ -157,9 +157,9 @@ func (l *Lot) find(when When, name string) *Spot {
 			continue
 		}
 		s.done = true
-		return s
+		found = append(found, s)
 	}
-	return nil
+	return found
 }
 
 // stop holds a session and says what it is told. It doesn't heed the context: a
@@ -182,13 +182,13 @@ func nameOf(query string) string {
 
 // around runs do between what is to happen before and after it.
 func (l *Lot) around(name string, do func() error) error {
-	if s := l.find(Before, name); s != nil {
+	for _, s := range l.find(Before, name) {
 		if err := s.stop(); err != nil {
 			return err
 		}
 	}
 	err := do()
-	if s := l.find(After, name); s != nil {
+	for _, s := range l.find(After, name) {
 		if stopErr := s.stop(); stopErr != nil {
 			return stopErr
 		}

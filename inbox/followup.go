@@ -1,0 +1,51 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"maps"
+
+	"github.com/postroom/postroom"
+)
+
+// FollowUp receives a message that a handler leads to: in the handler's
+// transaction if it has one, so that it is there if and only if the handler
+// succeeds, else on its own. It belongs to this inbox, which may be the
+// handler's own.
+//
+// Of what is not set, the causation is the handler's message, the correlation
+// and the trace are taken over from it, and the source is the consumer. The ID
+// is made of the handler's message, the topic and the payload: a handler that
+// runs again does not ask for the same thing twice.
+func (in *Inbox) FollowUp(ctx context.Context, m postroom.Message) (postroom.Result, error) {
+	m.Source = cmp.Or(m.Source, in.Consumer())
+	if cause, found := MessageFrom(ctx); found {
+		m = caused(m, cause)
+	}
+	m.ID = cmp.Or(m.ID, postroom.NewID())
+	if tx, found := TxFrom(ctx); found {
+		return in.ReceiveTx(ctx, tx, m)
+	}
+	return in.Receive(ctx, m)
+}
+
+// traceHeaders carry W3C trace context.
+var traceHeaders = []string{"traceparent", "tracestate"}
+
+func caused(m postroom.Message, cause *postroom.Message) postroom.Message {
+	m.ID = cmp.Or(m.ID, postroom.NameID(cause.Consumer, cause.Source, cause.ID, m.Topic, string(m.Payload)))
+	m.CausationID = cmp.Or(m.CausationID, cause.ID)
+	m.CorrelationID = cmp.Or(m.CorrelationID, cause.CorrelationID, cause.ID)
+	m.Headers = maps.Clone(m.Headers)
+	for _, h := range traceHeaders {
+		v, traced := cause.Headers[h]
+		if _, set := m.Headers[h]; set || !traced {
+			continue
+		}
+		if m.Headers == nil {
+			m.Headers = map[string]string{}
+		}
+		m.Headers[h] = v
+	}
+	return m
+}

@@ -186,7 +186,8 @@ func (p *Put) receive(k Known, w *Work, res *PutResult, c *Change, now time.Time
 	default:
 		res.Outcome = postroom.Replaced
 	}
-	keep := same || (p.Keep && !blank && w.Topic != "")
+	// What is Accepted is stored, whatever a failed guarded run left behind.
+	keep := same || (p.Keep && !blank && w.Topic != "" && w.Stage != postroom.StageSeen)
 	if !keep {
 		c.Fate, c.Content, c.Regroup = Update, true, blank
 		if !blank {

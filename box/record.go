@@ -101,8 +101,8 @@ type Stats struct {
 	Live []LiveCount
 	// Totals are the running totals.
 	Totals []Count
-	// OldestWaiting is when the message that has waited longest was first seen,
-	// of those that could run now. Zero: none waits.
+	// OldestWaiting is when the ready message that has waited longest was first
+	// seen. Zero: none is ready.
 	OldestWaiting time.Time
 	// Tables are the sizes, by the database's own estimate where it has one.
 	Tables []TableSize

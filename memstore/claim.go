@@ -3,6 +3,7 @@ package memstore
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,13 +19,15 @@ func (s *Store) Claim(ctx context.Context, req box.ClaimRequest) ([]*postroom.Me
 			s.promote(req.Consumer, now)
 			s.unpark(req.Consumer)
 			s.sort(req.Consumer)
-			s.fill(req.Consumer, nil)
+			s.fill(req.Consumer)
 		}
+		vacated := vacancy{}
 		for _, w := range s.claimable(req) {
-			if m := s.lease(w, req, now); m != nil {
+			if m := s.lease(w, req, now, vacated); m != nil {
 				claimed = append(claimed, m)
 			}
 		}
+		s.fillAll(vacated)
 	})
 	if err != nil {
 		return nil, err
@@ -49,7 +52,7 @@ func (s *Store) claimable(req box.ClaimRequest) []box.Work {
 }
 
 // lease gives the message under its new lease, or nil when it had expired.
-func (s *Store) lease(w box.Work, req box.ClaimRequest, now time.Time) *postroom.Message {
+func (s *Store) lease(w box.Work, req box.ClaimRequest, now time.Time, vacated vacancy) *postroom.Message {
 	w.Stage = postroom.StageLeased
 	w.Owner, w.Until = req.Owner, now.Add(req.Lease).Truncate(time.Microsecond)
 	w.Fence++
@@ -57,6 +60,7 @@ func (s *Store) lease(w box.Work, req box.ClaimRequest, now time.Time) *postroom
 		expire := box.Settlement{Lease: w.Lease(), Verb: box.Expire}
 		_, c := expire.Decide(w, now)
 		s.apply(w.Seq, &c)
+		vacated.note(&c)
 		return nil
 	}
 	s.work.put(w.Seq, w)
@@ -64,12 +68,11 @@ func (s *Store) lease(w box.Work, req box.ClaimRequest, now time.Time) *postroom
 	return row.delivery(&w, true)
 }
 
-// Settle ends leases. Outside a transaction it also fills the lanes that it
-// vacated, so that the next of a group is ready at once.
+// Settle ends leases.
 func (s *Store) Settle(ctx context.Context, tx postroom.Tx, settlements []box.Settlement) ([]box.Settled, error) {
 	results := make([]box.Settled, len(settlements))
 	err := s.write(ctx, tx, func(now time.Time) {
-		vacated := map[lane]bool{}
+		vacated := vacancy{}
 		for i := range settlements {
 			w, ok := s.work.get(settlements[i].Lease.Seq)
 			if !ok {
@@ -78,12 +81,12 @@ func (s *Store) Settle(ctx context.Context, tx postroom.Tx, settlements []box.Se
 			res, c := settlements[i].Decide(w, now)
 			s.apply(w.Seq, &c)
 			results[i] = res
-			if c.Vacate {
-				vacated[lane{w.Consumer, w.Group}] = true
-			}
+			vacated.note(&c)
 		}
-		if tx == nil {
-			s.fill("", vacated)
+		if t, ok := tx.(*Tx); ok {
+			maps.Copy(t.vacated, vacated)
+		} else {
+			s.fillAll(vacated)
 		}
 	})
 	if err != nil {

@@ -9,6 +9,23 @@ import (
 	"github.com/postroom/postroom/box"
 )
 
+// A vacancy collects the consumers with lanes whose heads left, to be filled when
+// the change that vacated them is committed: the next of a group is then ready
+// at once.
+type vacancy map[string]bool
+
+func (v vacancy) note(c *box.Change) {
+	if c.Vacate && c.Work.Group != "" {
+		v[c.Work.Consumer] = true
+	}
+}
+
+func (s *Store) fillAll(v vacancy) {
+	for consumer := range v {
+		s.fill(consumer)
+	}
+}
+
 // vacate takes the head out of a lane, if it is this message.
 func (s *Store) vacate(l lane, seq int64) {
 	if head, ok := s.lanes.get(l); ok && head == seq {
@@ -69,12 +86,11 @@ func (s *Store) sort(consumer string) {
 }
 
 // fill gives each vacant lane its lowest queued message as the head, and
-// removes the lane when there is none. Only the given lanes are looked at, or
-// all of a consumer's when there are none given.
-func (s *Store) fill(consumer string, only map[lane]bool) {
+// removes the lane when there is none.
+func (s *Store) fill(consumer string) {
 	vacant := map[lane]*box.Work{}
 	for l, head := range s.lanes.rows {
-		if head == 0 && (only[l] || (only == nil && l.consumer == consumer)) {
+		if head == 0 && l.consumer == consumer {
 			vacant[l] = nil
 		}
 	}

@@ -18,6 +18,8 @@ type message struct {
 	hash          []byte
 	hashAlg       string
 	digest        []byte
+	dueAt         time.Time
+	expiresAt     time.Time
 	occurredAt    time.Time
 	correlationID string
 	causationID   string
@@ -54,7 +56,7 @@ func (row *message) setContent(p *box.Put, revision int) {
 	if len(m.Headers) > 0 {
 		row.headers = maps.Clone(m.Headers)
 	}
-	row.occurredAt = m.OccurredAt
+	row.dueAt, row.expiresAt, row.occurredAt = m.DueAt, m.ExpiresAt, m.OccurredAt
 	row.correlationID, row.causationID = m.CorrelationID, m.CausationID
 	row.digest = p.Digest()
 	row.revision = revision
@@ -74,14 +76,14 @@ func (row *message) delivery(w *box.Work, withPayload bool) *postroom.Message {
 		Consumer: row.key.Consumer, Source: row.key.Source, ID: row.key.ID,
 		Topic: row.topic, Group: row.group,
 		Hash: bytes.Clone(row.hash), HashAlg: row.hashAlg,
-		OccurredAt: row.occurredAt, CorrelationID: row.correlationID, CausationID: row.causationID,
+		DueAt: row.dueAt, ExpiresAt: row.expiresAt, OccurredAt: row.occurredAt,
+		CorrelationID: row.correlationID, CausationID: row.causationID,
 		Revision: row.revision, FirstSeen: row.firstSeen,
 	}
 	if withPayload {
 		m.Payload, m.Headers = bytes.Clone(row.payload), maps.Clone(row.headers)
 	}
 	if w != nil {
-		m.DueAt, m.ExpiresAt = w.Due, w.Expires
 		m.Attempt, m.LastError, m.LastSeen = w.Attempt, w.LastError, w.LastSeen
 		if w.Stage == postroom.StageLeased {
 			m.Lease = w.Lease()

@@ -12,9 +12,11 @@ import (
 func (s *Store) Move(ctx context.Context, moves []box.Move) ([]box.MoveResult, error) {
 	results := make([]box.MoveResult, len(moves))
 	err := s.write(ctx, nil, func(now time.Time) {
+		vacated := vacancy{}
 		for i := range moves {
-			results[i] = s.move(&moves[i], now)
+			results[i] = s.move(&moves[i], now, vacated)
 		}
+		s.fillAll(vacated)
 	})
 	if err != nil {
 		return nil, err
@@ -22,10 +24,11 @@ func (s *Store) Move(ctx context.Context, moves []box.Move) ([]box.MoveResult, e
 	return results, nil
 }
 
-func (s *Store) move(m *box.Move, now time.Time) box.MoveResult {
+func (s *Store) move(m *box.Move, now time.Time, vacated vacancy) box.MoveResult {
 	seq, standing := s.standing(m.Key)
 	res, c := m.Decide(standing, now)
 	s.apply(seq, &c)
+	vacated.note(&c)
 	if m.Actor != "" && res.Err == nil && res.Changed {
 		s.note(box.AuditEntry{At: now, Actor: m.Actor, Reason: m.Reason, Action: m.Action.String(), Key: m.Key})
 	}

@@ -23,11 +23,10 @@ func (s *Store) Pause(ctx context.Context, consumer, name, actor, reason string)
 // Resume lets the handling of a topic go on.
 func (s *Store) Resume(ctx context.Context, consumer, name, actor string) error {
 	return s.write(ctx, nil, func(now time.Time) {
-		if _, ok := s.paused.get(topic{consumer, name}); !ok {
-			return
+		if _, ok := s.paused.get(topic{consumer, name}); ok {
+			s.paused.delete(topic{consumer, name})
+			s.noteTopic(now, "resume", consumer, name, actor, "")
 		}
-		s.paused.delete(topic{consumer, name})
-		s.noteTopic(now, "resume", consumer, name, actor, "")
 		s.unpark(consumer)
 	})
 }

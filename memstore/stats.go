@@ -54,26 +54,25 @@ func (s *Store) Stats(ctx context.Context, consumer string) (*box.Stats, error) 
 	return stats, nil
 }
 
-// live counts the live messages and finds the one that could run and has waited
-// longest.
+// live counts the live messages and finds the ready one that has waited longest.
 func (s *Store) live(stats *box.Stats, consumer string) {
 	type kind struct {
 		topic
 		stage postroom.Stage
 	}
 	counts := map[kind]int64{}
-	for seq, w := range s.work.all() {
+	var oldest box.Work
+	for _, w := range s.work.all() {
 		if consumer != "" && consumer != w.Consumer {
 			continue
 		}
 		counts[kind{topic{w.Consumer, w.Topic}, w.Stage}]++
-		if w.Stage != postroom.StageReady && w.Stage != postroom.StageSuspect {
-			continue
+		if w.Stage == postroom.StageReady && (oldest.Seq == 0 || w.ReadyPosition < oldest.ReadyPosition) {
+			oldest = w
 		}
-		row, _ := s.messages.committed(seq)
-		if stats.OldestWaiting.IsZero() || row.firstSeen.Before(stats.OldestWaiting) {
-			stats.OldestWaiting = row.firstSeen
-		}
+	}
+	if row, ok := s.messages.committed(oldest.Seq); ok {
+		stats.OldestWaiting = row.firstSeen
 	}
 	for k, n := range counts {
 		stats.Live = append(stats.Live, box.LiveCount{Consumer: k.consumer, Topic: k.topic.topic, Stage: k.stage, N: n})

@@ -15,14 +15,17 @@ func (s *Store) Reap(ctx context.Context, req box.ReapRequest) ([]box.Reaped, er
 	limit := cmp.Or(req.Limit, 500)
 	var reaped []box.Reaped
 	err := s.write(ctx, nil, func(now time.Time) {
+		vacated := vacancy{}
 		for _, w := range s.expired(req.Consumer, limit, now) {
 			row, _ := s.messages.get(w.Seq)
 			c := box.Reap(w, now, req.ReapRules)
 			s.apply(w.Seq, &c)
+			vacated.note(&c)
 			reaped = append(reaped, box.Reaped{
 				Key: row.key, Topic: row.topic, State: c.State(), Lost: c.Work.Lost, Error: c.Died,
 			})
 		}
+		s.fillAll(vacated)
 	})
 	return reaped, err
 }

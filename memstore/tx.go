@@ -18,6 +18,8 @@ type Tx struct {
 	mu      sync.Mutex
 	writing bool
 	ended   bool
+	// vacated are the lanes to fill on commit.
+	vacated vacancy
 }
 
 var _ box.Transaction = (*Tx)(nil)
@@ -29,7 +31,7 @@ func (s *Store) Begin(ctx context.Context) (box.Transaction, error) {
 	if err := s.read(ctx, func() error { return nil }); err != nil {
 		return nil, err
 	}
-	return &Tx{store: s}, nil
+	return &Tx{store: s, vacated: vacancy{}}, nil
 }
 
 // PostroomTx marks the type.
@@ -81,6 +83,9 @@ func (t *Tx) end(commit bool) {
 		} else {
 			table.rollback()
 		}
+	}
+	if commit {
+		t.store.fillAll(t.vacated)
 	}
 	t.store.mu.Unlock()
 	t.store.release()

@@ -8,19 +8,44 @@ import (
 	"github.com/postroom/postroom/box"
 )
 
-// A write is a change together with the Put whose content it brings, if any.
+// A write is a change together with the Put whose content it brings, if any, and
+// that one's place in its batch.
 type write struct {
 	box.Change
-	put *box.Put
+	put   *box.Put
+	order int
 }
 
-// apply writes what the rules decided. The caller holds the locks. It gives the
-// consumers whose lanes were vacated.
+// inOrder lets positions follow the order of a batch: a new message takes its
+// position anew when a known one before it does, or one before it was numbered
+// later.
+func inOrder(writes []write) []write {
+	slices.SortFunc(writes, func(a, b write) int { return cmp.Compare(a.order, b.order) })
+	var last int64
+	anew := false
+	for i := range writes {
+		w := &writes[i].Work
+		switch {
+		case writes[i].Fate != box.Insert:
+			anew = anew || w.Position == box.NewPosition || w.ReadyPosition == box.NewPosition
+		case anew || w.Seq < last:
+			anew = true
+			w.Position, w.ReadyPosition = box.NewPosition, box.NewPosition
+		default:
+			last = w.Seq
+		}
+	}
+	return writes
+}
+
+// apply writes what the rules decided. The caller holds the locks. New positions
+// are taken in the order of the writes. It gives the consumers whose lanes were
+// vacated.
 func (q *session) apply(ctx context.Context, writes []write) (map[string]bool, error) {
-	slices.SortFunc(writes, func(a, b write) int { return cmp.Compare(a.Work.Seq, b.Work.Seq) })
 	if err := q.number(ctx, writes); err != nil {
 		return nil, err
 	}
+	slices.SortFunc(writes, func(a, b write) int { return cmp.Compare(a.Work.Seq, b.Work.Seq) })
 	var contents, hashes, inserts, updates, dones [][]any
 	var deleteWork, deleteDone, deleteMessage []int64
 	for i := range writes {

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -125,7 +126,9 @@ func (q *session) fill(ctx context.Context, consumer string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	moved, err := q.enthrone(ctx, consumer, append(heads, more...))
+	heads = append(heads, more...)
+	slices.SortFunc(heads, func(a, b laneEntry) int { return cmp.Compare(a.position, b.position) })
+	moved, err := q.enthrone(ctx, consumer, heads)
 	if err != nil {
 		return 0, err
 	}

@@ -10,7 +10,7 @@ import (
 func (s *Store) Pause(ctx context.Context, consumer, topic, actor, reason string) error {
 	return s.write(ctx, "pause", func(q *session) error {
 		changed, err := q.groups(ctx, "pause", consumer, topic, actor, postroom.ErrorText(reason))
-		if err != nil || len(changed) == 0 {
+		if err != nil || len(changed) == 0 || actor == "" {
 			return err
 		}
 		return q.each(ctx, "insert_audit", [][]any{{actor, "pause", postroom.ErrorText(reason), consumer, "", "", topic}}, nil)
@@ -21,7 +21,7 @@ func (s *Store) Pause(ctx context.Context, consumer, topic, actor, reason string
 func (s *Store) Resume(ctx context.Context, consumer, topic, actor string) error {
 	err := s.write(ctx, "resume", func(q *session) error {
 		changed, err := q.groups(ctx, "resume", consumer, topic)
-		if err != nil || len(changed) == 0 {
+		if err != nil || len(changed) == 0 || actor == "" {
 			return err
 		}
 		return q.each(ctx, "insert_audit", [][]any{{actor, "resume", "", consumer, "", "", topic}}, nil)

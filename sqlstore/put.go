@@ -36,14 +36,19 @@ func (s *Store) Put(ctx context.Context, tx postroom.Tx, puts []box.Put) ([]box.
 type intake struct {
 	put    *box.Put
 	result *box.PutResult
+	// order is the place in the batch.
+	order int
 }
 
 // rounds splits puts so that no key comes twice in one round, in order: done one
-// after the other, they give what single calls would. A repetition with the same
-// content as the one before needs no round: its result follows from that one's.
+// after the other, they give what single calls would; a group never goes back to
+// an earlier round, so that it keeps the order of the batch. A repetition with
+// the same content as the one before needs no round: its result follows from
+// that one's.
 func rounds(puts []box.Put, results []box.PutResult) (list [][]intake, follow func()) {
 	type last struct{ round, put int }
 	seen := map[postroom.Key]last{}
+	groups := map[string]int{}
 	followers := map[int]int{}
 	for i := range puts {
 		key := puts[i].Message.Key()
@@ -57,16 +62,20 @@ func rounds(puts []box.Put, results []box.PutResult) (list [][]intake, follow fu
 		if again {
 			round = before.round + 1
 		}
+		if group := puts[i].Message.Group; group != "" {
+			round = max(round, groups[group])
+			groups[group] = round
+		}
 		if round == len(list) {
 			list = append(list, nil)
 		}
-		list[round] = append(list[round], intake{&puts[i], &results[i]})
+		list[round] = append(list[round], intake{&puts[i], &results[i], i})
 		seen[key] = last{round, i}
 	}
 	return list, func() {
 		for i := range puts {
 			if before, ok := followers[i]; ok {
-				results[i] = repeated(results[before])
+				results[i] = repeated(results[before], puts[i].Keep)
 			}
 		}
 	}
@@ -75,14 +84,17 @@ func rounds(puts []box.Put, results []box.PutResult) (list [][]intake, follow fu
 // sameAgain reports whether b, right after a, finds what a left behind unchanged.
 // Only queueing can be answered without asking the store again.
 func sameAgain(a, b *box.Put) bool {
-	return a.Mode == box.Queue && b.Mode == box.Queue && a.Keep == b.Keep &&
+	return a.Mode == box.Queue && b.Mode == box.Queue && a.Keep == b.Keep && a.Message.Group == b.Message.Group &&
 		bytes.Equal(a.Digest(), b.Digest()) && bytes.Equal(a.Message.Hash, b.Message.Hash) && a.Message.HashAlg == b.Message.HashAlg
 }
 
 // repeated is the result of doing again what led to r.
-func repeated(r box.PutResult) box.PutResult {
-	if r.Outcome == postroom.Accepted || r.Outcome == postroom.Replaced {
+func repeated(r box.PutResult, keep bool) box.PutResult {
+	switch {
+	case r.Outcome == postroom.Accepted || r.Outcome == postroom.Replaced:
 		r.Outcome, r.Mismatch = postroom.Duplicate, false
+	case r.Outcome == postroom.Dead && !keep:
+		r.Mismatch = false
 	}
 	r.Died, r.Lost = "", false
 	return r
@@ -197,13 +209,12 @@ func (q *session) putRound(ctx context.Context, round []intake) ([]intake, error
 	if err != nil {
 		return nil, err
 	}
-	if _, err := q.apply(ctx, writes); err != nil {
+	known, left, err := q.putKnown(ctx, round, byKey)
+	if err != nil {
 		return nil, err
 	}
-	if len(byKey) == 0 {
-		return nil, nil
-	}
-	return q.putKnown(ctx, byKey)
+	_, err = q.apply(ctx, inOrder(append(writes, known...)))
+	return left, err
 }
 
 // insertNew stores the messages that are new, and takes them out of byKey.
@@ -229,7 +240,11 @@ func (q *session) insertNew(ctx context.Context, round []intake, byKey map[postr
 		delete(byKey, key)
 		result, change := in.put.Arrive(seq, now)
 		*in.result = result
-		writes = append(writes, write{change, in.put})
+		writes = append(writes, write{change, in.put, in.order})
+		if q.fresh == nil {
+			q.fresh = map[int64]bool{}
+		}
+		q.fresh[seq] = true
 		return nil
 	})
 	return writes, err
@@ -262,22 +277,26 @@ func (q *session) messageRows(ctx context.Context, round []intake) ([][]any, err
 	return rows, nil
 }
 
-// storedMessage leaves out what a mode does not keep: a check knows no topic.
+// storedMessage leaves out what a mode does not keep: a check leaves its key and
+// its hash, and no content.
 func storedMessage(p *box.Put) *postroom.Message {
+	m := &p.Message
 	if p.Mode != box.Check {
-		return &p.Message
+		return m
 	}
-	m := p.Message
-	m.Topic, m.Group = "", ""
-	return &m
+	return &postroom.Message{Consumer: m.Consumer, Source: m.Source, ID: m.ID, Hash: m.Hash, HashAlg: m.HashAlg}
 }
 
 // putKnown decides for the messages that are already there. What changes nothing
-// is answered from a plain read; the rest is locked, read again, and written.
-func (q *session) putKnown(ctx context.Context, byKey map[postroom.Key]intake) ([]intake, error) {
+// is answered from a plain read; the rest is locked, read again, and is to be
+// written.
+func (q *session) putKnown(ctx context.Context, round []intake, byKey map[postroom.Key]intake) ([]write, []intake, error) {
+	if len(byKey) == 0 {
+		return nil, nil, nil
+	}
 	found, err := q.lookup(ctx, keysOf(byKey))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var lock []int64
 	for key, in := range byKey {
@@ -289,14 +308,14 @@ func (q *session) putKnown(ctx context.Context, byKey map[postroom.Key]intake) (
 			continue
 		}
 		if err := q.answer(ctx, in, f); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		delete(byKey, key)
 	}
 	if len(byKey) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return q.putLocked(ctx, byKey, lock)
+	return q.putLocked(ctx, round, byKey, lock)
 }
 
 // answer gives the result of a Put that changes no work row.
@@ -308,52 +327,75 @@ func (q *session) answer(ctx context.Context, in intake, f *found) error {
 		return nil
 	}
 	change.Work.Seq = f.seq
-	_, err := q.apply(ctx, []write{{change, in.put}})
+	_, err := q.apply(ctx, []write{{Change: change, put: in.put}})
 	return err
 }
 
-// putLocked locks the work rows, reads again what it found, and writes what the
+// putLocked locks the work rows, reads again what it found, and gives what the
 // rules decide. Those that can't be locked now, or that went away, are left.
-func (q *session) putLocked(ctx context.Context, byKey map[postroom.Key]intake, lock []int64) ([]intake, error) {
+func (q *session) putLocked(ctx context.Context, round []intake, byKey map[postroom.Key]intake, lock []int64) (writes []write, left []intake, err error) {
+	slices.Sort(lock)
 	locked, err := q.lockWork(ctx, lock)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	found, err := q.lookup(ctx, keysOf(byKey))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var (
-		left   []intake
-		writes []write
-	)
-	for key, in := range byKey {
+	var forgotten []intake
+	var forget []write
+	for _, in := range round {
+		key := in.put.Message.Key()
+		if _, open := byKey[key]; !open {
+			continue
+		}
 		f, ok := found[key]
 		if !ok || f.work == nil || locked[f.seq] == nil {
 			left = append(left, in)
 			continue
 		}
-		result, change := in.put.Decide(f.known(), f.now)
+		var change box.Change
+		*in.result, change = in.put.Decide(f.known(), f.now)
 		change.Work.Seq = f.seq
-		writes = append(writes, write{change, in.put})
 		if change.Fate == box.Forget {
-			left = append(left, in) // known no more: it comes in as new
+			forgotten, forget = append(forgotten, in), append(forget, write{Change: change})
 			continue
 		}
-		*in.result = result
+		writes = append(writes, write{change, in.put, in.order})
 	}
-	slices.SortFunc(left, func(a, b intake) int { return cmp.Compare(a.put.Message.ID, b.put.Message.ID) })
-	_, err = q.apply(ctx, writes)
-	return left, err
+	if len(forgotten) == 0 {
+		return writes, left, nil
+	}
+	if _, err := q.apply(ctx, forget); err != nil {
+		return nil, nil, err
+	}
+	again, err := q.arriveAgain(ctx, forgotten)
+	return append(writes, again...), left, err
 }
 
-// touch brings last_seen of duplicates up to date, where it is older than a
+// arriveAgain takes in messages whose guarded run was lost and forgotten: they
+// are new, and the lost lease is told.
+func (q *session) arriveAgain(ctx context.Context, forgotten []intake) ([]write, error) {
+	byKey := map[postroom.Key]intake{}
+	ended := make([]box.PutResult, len(forgotten))
+	for i, in := range forgotten {
+		byKey[in.put.Message.Key()], ended[i] = in, *in.result
+	}
+	writes, err := q.insertNew(ctx, forgotten, byKey)
+	for i, in := range forgotten {
+		in.result.Lost, in.result.Died = ended[i].Lost, ended[i].Died
+	}
+	return writes, err
+}
+
+// touch brings last_seen of known messages up to date, where it is older than a
 // second. Rows that are locked are left.
 func (q *session) touch(ctx context.Context, round []intake) error {
 	var work, done []int64
 	for _, in := range round {
 		switch r := in.result; {
-		case r.Err != nil || r.Seq == 0 || (r.Outcome == postroom.Accepted && in.put.Mode != box.Check):
+		case r.Seq == 0 || q.fresh[r.Seq]:
 		case r.State == postroom.StateDone:
 			done = append(done, r.Seq)
 		default:

@@ -65,7 +65,10 @@ func scanRecord(r Rows) (*box.Record, error) {
 		rec.Lease = postroom.Lease{}
 	}
 	rec.Stage, rec.State = work.Stage, work.Stage.State()
-	rec.Lost, rec.Guard, rec.NextAt = work.Lost, work.Guard, work.Next()
+	rec.Lost, rec.Guard = work.Lost, work.Guard
+	if work.Stage == postroom.StageScheduled || work.Stage == postroom.StageDeferred {
+		rec.NextAt = work.Next()
+	}
 	return &rec, nil
 }
 

@@ -13,6 +13,8 @@ type session struct {
 	conn  Conn
 	// caller: the transaction belongs to the caller.
 	caller bool
+	// fresh are the messages that were inserted in this session.
+	fresh map[int64]bool
 }
 
 // has reports whether the dialect has a statement. Some statements do in one

@@ -157,14 +157,14 @@ SELECT EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND stage IN (3, 4) AND 
 -- name: fallen
 SELECT seq, stage FROM {{work}}
 WHERE consumer = $1 AND stage IN (3, 4) AND next <= statement_timestamp()
-ORDER BY next LIMIT $2
+ORDER BY next, seq LIMIT $2
 FOR UPDATE SKIP LOCKED;
 
 -- name: parked
 SELECT w.seq, w.stage FROM {{work}} w
 WHERE w.consumer = $1 AND w.stage = 11
   AND NOT EXISTS (SELECT FROM {{pause}} p WHERE p.consumer = w.consumer AND p.topic = w.topic)
-ORDER BY w.seq LIMIT $2
+ORDER BY w.ready_position LIMIT $2
 FOR UPDATE OF w SKIP LOCKED;
 
 -- name: arrive
@@ -289,7 +289,7 @@ SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp(), m.source, m.id
 FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
 WHERE w.consumer = $1 AND w.stage = 9 AND w.lease_until <= statement_timestamp()
-ORDER BY w.lease_until LIMIT $2
+ORDER BY w.lease_until, w.seq LIMIT $2
 FOR UPDATE OF w SKIP LOCKED;
 
 -- name: extend
@@ -301,13 +301,13 @@ WHERE w.seq = i.seq;
 -- The done row is the token: whoever holds it may remove the message.
 SELECT seq FROM {{done}}
 WHERE consumer = $1 AND done_at <= statement_timestamp() - $2::bigint * interval '1 microsecond'
-ORDER BY done_at LIMIT $3
+ORDER BY done_at, seq LIMIT $3
 FOR UPDATE SKIP LOCKED;
 
 -- name: old_payloads
 SELECT seq FROM {{done}}
 WHERE consumer = $1 AND NOT purged AND done_at <= statement_timestamp() - $2::bigint * interval '1 microsecond'
-ORDER BY done_at LIMIT $3
+ORDER BY done_at, seq LIMIT $3
 FOR UPDATE SKIP LOCKED;
 
 -- name: purge_payloads

@@ -103,13 +103,13 @@ SELECT EXISTS (SELECT 1 FROM {{work}} WHERE consumer = ?1 AND stage IN (3, 4) AN
 -- name: fallen
 SELECT seq, stage FROM {{work}}
 WHERE consumer = ?1 AND stage IN (3, 4) AND next <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
-ORDER BY next LIMIT ?2;
+ORDER BY next, seq LIMIT ?2;
 
 -- name: parked
 SELECT w.seq, w.stage FROM {{work}} w
 WHERE w.consumer = ?1 AND w.stage = 11
   AND NOT EXISTS (SELECT 1 FROM {{pause}} p WHERE p.consumer = w.consumer AND p.topic = w.topic)
-ORDER BY w.seq LIMIT ?2;
+ORDER BY w.ready_position LIMIT ?2;
 
 -- name: arrive
 UPDATE {{work}} SET stage = 5, position = ?2 WHERE seq = ?1;
@@ -181,7 +181,7 @@ SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position,
        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, m.source, m.id
 FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
 WHERE w.consumer = ?1 AND w.stage = 9 AND w.lease_until <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
-ORDER BY w.lease_until LIMIT ?2;
+ORDER BY w.lease_until, w.seq LIMIT ?2;
 
 -- name: extend
 UPDATE {{work}} SET lease_until = ?2 WHERE seq = ?1;
@@ -189,12 +189,12 @@ UPDATE {{work}} SET lease_until = ?2 WHERE seq = ?1;
 -- name: old_records
 SELECT seq FROM {{done}}
 WHERE consumer = ?1 AND done_at <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - ?2
-ORDER BY done_at LIMIT ?3;
+ORDER BY done_at, seq LIMIT ?3;
 
 -- name: old_payloads
 SELECT seq FROM {{done}}
 WHERE consumer = ?1 AND NOT purged AND done_at <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - ?2
-ORDER BY done_at LIMIT ?3;
+ORDER BY done_at, seq LIMIT ?3;
 
 -- name: purge_payloads
 UPDATE {{message}} SET payload = NULL, headers = NULL WHERE seq = ?1;

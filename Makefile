@@ -15,6 +15,13 @@ quick: ## build, vet and the tests that need no service
 test: lint ## lint, then all tests, race detector on, against real services (what CI runs)
 	scripts/services run -- go test -race work
 
+# Random cases beyond those of make test; CHECKS=n and STEPS=n make it longer.
+CHECKS ?= 5000
+STEPS ?= 60
+soak: ## compare the stores with the model for a long time
+	scripts/services run -- go test ./tests/model -run TestModel -count=1 -timeout 0 \
+		-rapid.checks=$(CHECKS) -rapid.steps=$(STEPS)
+
 # vet finds misuse of the standard library, staticcheck bugs and dead code,
 # errcheck errors that nobody looked at; gofumpt ends talk about layout.
 lint: bin/staticcheck ## go vet, staticcheck, errcheck, gofumpt
@@ -29,4 +36,4 @@ bin/staticcheck: tools/go.mod tools/go.sum
 	GOWORK=off go build -C tools -o ../bin/ tool
 	@touch $@
 
-.PHONY: help quick test lint
+.PHONY: help quick test soak lint

@@ -22,6 +22,10 @@ soak: ## compare the stores with the model for a long time
 	scripts/services run -- go test ./tests/model -run TestModel -count=1 -timeout 0 \
 		-rapid.checks=$(CHECKS) -rapid.steps=$(STEPS)
 
+FUZZTIME ?= 20s
+fuzz: ## look for inputs that break what parses or validates (FUZZTIME=20s each)
+	scripts/fuzz $(FUZZTIME)
+
 # vet finds misuse of the standard library, staticcheck bugs and dead code,
 # errcheck errors that nobody looked at; gofumpt ends talk about layout.
 lint: bin/staticcheck ## go vet, staticcheck, errcheck, gofumpt
@@ -36,4 +40,4 @@ bin/staticcheck: tools/go.mod tools/go.sum
 	GOWORK=off go build -C tools -o ../bin/ tool
 	@touch $@
 
-.PHONY: help quick test soak lint
+.PHONY: help quick test soak fuzz lint

@@ -22,15 +22,18 @@ type tally struct {
 	store Counter
 	log   *slog.Logger
 
-	flushing sync.Mutex // held during a write
-	mu       sync.Mutex
-	counts   map[Count]int64 // keyed by a Count whose N is 0
-	timer    *time.Timer     // set while a flush is to come
-	closed   bool
+	// flushing holds a token during a write. A mutex would not let go when the
+	// context ends, and would stop the clock of tests that own it.
+	flushing chan struct{}
+
+	mu     sync.Mutex
+	counts map[Count]int64 // keyed by a Count whose N is 0
+	timer  *time.Timer     // set while a flush is to come
+	closed bool
 }
 
 func newTally(store Counter, log *slog.Logger) *tally {
-	return &tally{store: store, log: log, counts: map[Count]int64{}}
+	return &tally{store: store, log: log, flushing: make(chan struct{}, 1), counts: map[Count]int64{}}
 }
 
 // add is a map write: the timer exists only while something waits for it, so
@@ -62,8 +65,12 @@ func (t *tally) tick() {
 
 // flush writes what has gathered. What could not be written gathers on.
 func (t *tally) flush(ctx context.Context) error {
-	t.flushing.Lock()
-	defer t.flushing.Unlock()
+	select {
+	case t.flushing <- struct{}{}:
+		defer func() { <-t.flushing }()
+	case <-ctx.Done():
+		return fmt.Errorf("write totals: %w", ctx.Err())
+	}
 	t.mu.Lock()
 	if t.timer != nil {
 		t.timer.Stop()

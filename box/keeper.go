@@ -170,14 +170,16 @@ func (k *Keeper) renew(ctx context.Context, due []*Hold, asked time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
-		if k.serial && k.writing > 0 {
-			for _, h := range due {
-				h.until = asked.Add(k.lease)
-			}
-			return
-		}
-		if ctx.Err() != context.Canceled {
+		if !errors.Is(ctx.Err(), context.Canceled) {
 			k.trouble = time.Now()
+		}
+		switch {
+		case k.serial && k.writing > 0:
+			// Kept until the next look, when they are due again.
+			for _, h := range due {
+				h.until = asked.Add(k.lease - k.lease/renewAt)
+			}
+		case !errors.Is(ctx.Err(), context.Canceled):
 			k.box.log.WarnContext(ctx, "leases not renewed, will try again", "messages", len(leases), "error", err)
 		}
 		return
@@ -215,10 +217,10 @@ func (k *Keeper) troubled() bool {
 	return !k.trouble.IsZero() && time.Since(k.trouble) < k.lease
 }
 
-// note remembers a failure of the store. One that only waited for another
-// writer is none.
+// note remembers a failure of the store. To have waited in vain for another
+// writer is one too: while that lasted, nobody could renew.
 func (k *Keeper) note(err error) {
-	if err == nil || errors.Is(err, postroom.ErrInProgress) {
+	if err == nil {
 		return
 	}
 	k.mu.Lock()

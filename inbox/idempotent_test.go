@@ -109,7 +109,9 @@ func TestFollowUpCommitsWithTheHandlerAndNamesItsCause(t *testing.T) {
 		m.Headers = map[string]string{"traceparent": "00-a", "other": "x"}
 		_, err := f.Receive(t.Context(), m)
 		ok(t, err)
-		run := func() { ok(t, inbox.NewWorker(f.Inbox, mux, inbox.WorkerOptions{}).RunUntilIdle(t.Context())) }
+		run := func() {
+			ok(t, inbox.NewWorker(f.Inbox, mux, inbox.WorkerOptions{Concurrency: 1}).RunUntilIdle(t.Context()))
+		}
 		run()
 		if ships != 0 {
 			t.Error("a follow-up of a failed handler ran")

@@ -40,10 +40,10 @@ func TestWorkerNeverExceedsItsConcurrency(t *testing.T) {
 func TestClaimsArePacedByFreeSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &logs{}
-		asked := 0
+		var asked atomic.Int64
 		store := memstore.New(memstore.Options{})
 		in := openBox(t, store, inbox.Options{Observer: &postroom.Observer{Claimed: func(_ context.Context, e postroom.ClaimedEvent) {
-			asked = max(asked, e.Asked)
+			asked.Store(max(asked.Load(), int64(e.Asked)))
 		}}}, l)
 		msgs := make([]postroom.Message, 500)
 		for i := range msgs {
@@ -63,8 +63,8 @@ func TestClaimsArePacedByFreeSlots(t *testing.T) {
 				t.Errorf("%d leased, want at most 7", c.N)
 			}
 		}
-		if asked > 7 {
-			t.Errorf("asked for %d", asked)
+		if asked.Load() > 7 {
+			t.Errorf("asked for %d", asked.Load())
 		}
 		ok(t, stop())
 	})
@@ -149,6 +149,7 @@ func TestALostLeaseEndsTheHandlersContextBeforeTheDatabaseSaysSo(t *testing.T) {
 		store.extend.Store(true)
 		f.receive(t, "1")
 		time.Sleep(40 * time.Second)
+		synctest.Wait()
 		if ended == 0 || ended > inbox.DefaultLease || !errors.Is(cause, postroom.ErrLeaseLost) {
 			t.Errorf("context ended after %s with %v", ended, cause)
 		}
@@ -424,7 +425,12 @@ func TestGroupsRunInOrderOneAtATime(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		for len(order["b"]) < 10 && time.Since(began) < time.Minute {
+		done := func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(order["b"]) == 10
+		}
+		for !done() && time.Since(began) < time.Minute {
 			time.Sleep(50 * time.Millisecond)
 		}
 		if d := time.Since(began); d > 2*time.Second {

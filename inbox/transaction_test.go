@@ -77,6 +77,8 @@ func TestTransactionalHandlerWhoseLeaseWasTakenChangesNothing(t *testing.T) {
 func TestTransactionalHandlersOfASerialStoreRunOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, inbox.Options{})
+		// Before the worker runs: its first handler keeps all writers out.
+		f.receive(t, "1", "2", "3")
 		var now, runs atomic.Int32
 		_, stop := work(t, f.Inbox, transactional(func(ctx context.Context, tx postroom.Tx, m *postroom.Message) error {
 			if now.Add(1) != 1 {
@@ -89,9 +91,13 @@ func TestTransactionalHandlersOfASerialStoreRunOneAtATime(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			return errors.Join(err, ctx.Err())
 		}), inbox.WorkerOptions{Concurrency: 3})
-		f.receive(t, "1", "2", "3")
+		// Another process has nothing to do but to reap. It looks every ten
+		// seconds from here on, so that it waits for the writer when that goes on.
+		time.Sleep(7 * time.Second)
+		_, stopOther := work(t, openOn(t, f.store, inbox.Options{}).Inbox, inbox.NewMux(), inbox.WorkerOptions{})
 		time.Sleep(15 * time.Minute)
 		ok(t, stop())
+		ok(t, stopOther())
 		for _, id := range []string{"1", "2", "3"} {
 			f.wantState(t, id, postroom.StateDone)
 		}
@@ -233,7 +239,9 @@ func TestBatchHandlerGetsManyAndGivesAnOutcomeForEach(t *testing.T) {
 
 func TestBatchHandlerThatFailsRollsAllBack(t *testing.T) {
 	for name, h := range map[string]inbox.BatchHandler{
-		"error":    func(context.Context, postroom.Tx, []*postroom.Message) ([]error, error) { return nil, errors.New("all") },
+		"error": func(context.Context, postroom.Tx, []*postroom.Message) ([]error, error) {
+			return nil, errors.New("all")
+		},
 		"panic":    func(context.Context, postroom.Tx, []*postroom.Message) ([]error, error) { panic("all") },
 		"miscount": func(context.Context, postroom.Tx, []*postroom.Message) ([]error, error) { return []error{nil}, nil },
 	} {

@@ -241,9 +241,7 @@ func TestNever07_crossed_inserts_wait_in_one_order(t *testing.T) {
 // waitForBlocked waits until some session waits for another one's lock.
 func (w *world) waitForBlocked() {
 	w.Helper()
-	w.eventually("a session waits for a lock", func() bool {
-		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
-	})
+	w.eventually("a session waits for a lock", w.blocked)
 }
 
 func TestNever08_numbers_out_of_commit_order_skip_nothing_and_wait_for_nothing(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +44,8 @@ type world struct {
 	dialect *sqlstore.Dialect
 	// minus is how the dialect takes microseconds off a time.
 	minus string
+	// part tells databases apart that share out what all of them can't do.
+	part int
 	*party
 }
 
@@ -65,7 +66,9 @@ func newPostgres(t testing.TB) *world {
 
 func newPostgres18(t testing.TB) *world {
 	t.Helper()
-	return startPostgres(t, services.Postgres18(t))
+	w := startPostgres(t, services.Postgres18(t))
+	w.part = 1
+	return w
 }
 
 // startPostgres gives each world a schema of its own in a database that the
@@ -98,7 +101,7 @@ func startPostgres(t testing.TB, server string) *world {
 func newSQLite(t testing.TB) *world {
 	t.Helper()
 	return start(t, &world{
-		driver: "sqlite", dsn: "file:" + filepath.Join(t.TempDir(), "box.db"),
+		driver: "sqlite", part: 2, dsn: "file:" + filepath.Join(t.TempDir(), "box.db") + "?_pragma=synchronous(0)",
 		dialect: sqlite.Dialect, minus: "%[1]s = %[1]s - %[2]d",
 	})
 }
@@ -332,7 +335,7 @@ var dialects = []*sqlstore.Dialect{postgres.Dialect, sqlite.Dialect}
 // itself, which no park can hold.
 func (p *party) eventually(what string, is func() bool) {
 	p.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); runtime.Gosched() {
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			p.Fatalf("it never came to be that %s", what)
 		}

@@ -6,6 +6,7 @@ package park
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,8 @@ const (
 	Begin    = "BEGIN"
 	Commit   = "COMMIT"
 	Rollback = "ROLLBACK"
+	// Any is whatever comes next.
+	Any = ""
 )
 
 // When says on which side of a statement something happens.
@@ -40,6 +43,9 @@ func (lostError) Unwrap() error { return io.ErrUnexpectedEOF }
 // patience is how long a test waits for what must happen. It is only ever used
 // up by a test that fails.
 const patience = 20 * time.Second
+
+// traced is how much of what ran is remembered at least.
+const traced = 1000
 
 // A Lot holds the places at which sessions stop. The sessions are those of the
 // pools that it opened: give each party of a race a lot of its own.
@@ -103,24 +109,37 @@ func (s *Spot) Wait(t testing.TB) {
 	}
 }
 
-// Reached reports whether a session has come to the spot.
-func (s *Spot) Reached() bool {
+// Arrived is closed when a session has come to the spot.
+func (s *Spot) Arrived() <-chan struct{} { return s.arrived }
+
+// Cancel lets whoever stands at the spot go on, and nobody come to it.
+func (s *Spot) Cancel() {
+	s.lot.mu.Lock()
+	s.done = true
+	s.lot.mu.Unlock()
+	s.Release()
+}
+
+// Release lets the session go on. Once released, nobody stops there.
+func (s *Spot) Release() { s.freed.Do(func() { close(s.release) }) }
+
+func (s *Spot) isFree() bool {
 	select {
-	case <-s.arrived:
+	case <-s.release:
 		return true
 	default:
 		return false
 	}
 }
 
-// Release lets the session go on. Once released, nobody stops there.
-func (s *Spot) Release() { s.freed.Do(func() { close(s.release) }) }
-
 // Count is how often a statement was sent.
 func (l *Lot) Count(what string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := 0
+	n, named := l.counts[what]
+	if named {
+		return n
+	}
 	for name, c := range l.counts {
 		if matches(name, what) {
 			n += c
@@ -129,7 +148,7 @@ func (l *Lot) Count(what string) int {
 	return n
 }
 
-// Trace gives the names of what ran, in order.
+// Trace gives the names of what ran lately, in order.
 func (l *Lot) Trace() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +156,7 @@ func (l *Lot) Trace() []string {
 }
 
 func matches(name, what string) bool {
-	return name == what || (strings.HasPrefix(name, "SQL ") && strings.Contains(name, what))
+	return name == what || what == Any || (strings.HasPrefix(name, "SQL ") && strings.Contains(name, what))
 }
 
 // find gives the spots that a session stops at.
@@ -147,7 +166,11 @@ func (l *Lot) find(when When, name string) (found []*Spot) {
 	if when == Before {
 		l.counts[name]++
 		l.trace = append(l.trace, name)
+		if len(l.trace) > 2*traced {
+			l.trace = append([]string(nil), l.trace[traced:]...)
+		}
 	}
+	l.spots = slices.DeleteFunc(l.spots, func(s *Spot) bool { return s.done && s.isFree() })
 	for _, s := range l.spots {
 		if s.done || s.when != when || !matches(name, s.what) {
 			continue

@@ -136,10 +136,12 @@ func (s *Store) putCaller(ctx context.Context, q *session, puts []box.Put, resul
 func (s *Store) putOwn(ctx context.Context, puts []box.Put, results []box.PutResult) error {
 	list, follow := rounds(puts, results)
 	for _, round := range list {
-		left := round
-		if len(round) > 1 {
-			var err error
-			if left, err = s.putShared(ctx, round); err != nil {
+		left, err := s.putNew(ctx, round)
+		if err != nil {
+			return err
+		}
+		if len(left) > 1 {
+			if left, err = s.putShared(ctx, left); err != nil {
 				return err
 			}
 		}
@@ -151,6 +153,73 @@ func (s *Store) putOwn(ctx context.Context, puts []box.Put, results []box.PutRes
 	}
 	follow()
 	return nil
+}
+
+// putNew takes in what is new with a single statement, where the dialect has
+// one, answers what changes nothing from a plain read, and gives the rest.
+func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
+	queued := !slices.ContainsFunc(round, func(in intake) bool { return in.put.Mode != box.Queue })
+	if !queued || !(&session{store: s}).has("receive") {
+		return round, nil
+	}
+	var known map[postroom.Key]intake
+	err := s.one(ctx, "put", func(q *session) error {
+		known = byKeys(round)
+		_, err := q.insert(ctx, "receive", round, known)
+		return err
+	})
+	if err != nil {
+		if s.dialect.Classify(err) == Busy {
+			return round, nil
+		}
+		return nil, err
+	}
+	if len(known) == 0 {
+		return nil, nil
+	}
+	err = s.read("put", func(q *session) error {
+		found, err := q.lookup(ctx, keysOf(known))
+		if err != nil {
+			return err
+		}
+		return q.touch(ctx, answerAll(round, known, found))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(round), func(in intake) bool {
+		_, open := known[in.put.Message.Key()]
+		return !open
+	}), nil
+}
+
+// answerAll gives the results of those that change nothing, takes them out of
+// known, and gives them.
+func answerAll(round []intake, known map[postroom.Key]intake, all map[postroom.Key]*found) (answered []intake) {
+	for _, in := range round {
+		key := in.put.Message.Key()
+		f := all[key]
+		if f == nil || (f.work == nil && f.done == nil) {
+			continue
+		}
+		result, change := in.put.Decide(f.known(), f.now)
+		if change.Fate != box.Untouched || change.AdoptHash {
+			continue
+		}
+		*in.result = result
+		in.result.Seq = f.seq
+		delete(known, key)
+		answered = append(answered, in)
+	}
+	return answered
+}
+
+func byKeys(round []intake) map[postroom.Key]intake {
+	m := make(map[postroom.Key]intake, len(round))
+	for _, in := range round {
+		m[in.put.Message.Key()] = in
+	}
+	return m
 }
 
 // putShared takes a round in with one commit, and gives those that were held.
@@ -205,7 +274,7 @@ func (q *session) putRound(ctx context.Context, round []intake) ([]intake, error
 	for _, in := range round {
 		byKey[in.put.Message.Key()] = in
 	}
-	writes, err := q.insertNew(ctx, round, byKey)
+	writes, err := q.insert(ctx, "insert_message", round, byKey)
 	if err != nil {
 		return nil, err
 	}
@@ -217,14 +286,15 @@ func (q *session) putRound(ctx context.Context, round []intake) ([]intake, error
 	return left, err
 }
 
-// insertNew stores the messages that are new, and takes them out of byKey.
-func (q *session) insertNew(ctx context.Context, round []intake, byKey map[postroom.Key]intake) ([]write, error) {
+// insert stores the messages that are new, takes them out of byKey, and gives
+// what belongs to them besides.
+func (q *session) insert(ctx context.Context, name string, round []intake, byKey map[postroom.Key]intake) ([]write, error) {
 	rows, err := q.messageRows(ctx, round)
 	if err != nil {
 		return nil, err
 	}
 	var writes []write
-	err = q.each(ctx, "insert_message", rows, func(r Rows) error {
+	err = q.each(ctx, name, rows, func(r Rows) error {
 		var (
 			seq int64
 			key postroom.Key
@@ -382,7 +452,7 @@ func (q *session) arriveAgain(ctx context.Context, forgotten []intake) ([]write,
 	for i, in := range forgotten {
 		byKey[in.put.Message.Key()], ended[i] = in, *in.result
 	}
-	writes, err := q.insertNew(ctx, forgotten, byKey)
+	writes, err := q.insert(ctx, "insert_message", forgotten, byKey)
 	for i, in := range forgotten {
 		in.result.Lost, in.result.Died = ended[i].Lost, ended[i].Died
 	}

@@ -32,8 +32,19 @@ func (s *Store) Settle(ctx context.Context, tx postroom.Tx, settlements []box.Se
 		}
 		return settled, err
 	}
-	err = s.write(ctx, "settle", func(q *session) (err error) {
-		settled, vacated, err = q.settle(ctx, settlements)
+	settled, rest, err := s.ack(ctx, settlements)
+	if err != nil || len(rest) == 0 {
+		return settled, err
+	}
+	left := pick(settlements, rest)
+	err = s.write(ctx, "settle", func(q *session) error {
+		more, lanes, err := q.settle(ctx, left)
+		for i, at := range rest {
+			if err == nil {
+				settled[at] = more[i]
+			}
+		}
+		vacated = lanes
 		return err
 	})
 	if err != nil {
@@ -44,6 +55,60 @@ func (s *Store) Settle(ctx context.Context, tx postroom.Tx, settlements []box.Se
 		_ = s.fillLanes(ctx, consumer)
 	}
 	return settled, nil
+}
+
+// ack ends with a single statement what is nothing but success, where the
+// dialect has one, and gives the rest.
+func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled []box.Settled, rest []int, err error) {
+	settled = make([]box.Settled, len(settlements))
+	single := (&session{store: s}).has("ack")
+	var rows [][]any
+	at := map[int64]int{}
+	for i := range settlements {
+		l := settlements[i].Lease
+		if _, twice := at[l.Seq]; !single || settlements[i].Verb != box.Ack || twice {
+			rest = append(rest, i)
+			continue
+		}
+		at[l.Seq] = i
+		rows = append(rows, []any{
+			l.Seq, l.Owner, l.Fence, int64(l.Revision), settlements[i].Handler,
+			settlements[i].Discarded, postroom.ErrorText(settlements[i].Note),
+		})
+	}
+	if len(rows) == 0 {
+		return settled, rest, nil
+	}
+	superseded := map[int64]bool{}
+	err = s.one(ctx, "settle", func(q *session) error {
+		clear(superseded)
+		return q.each(ctx, "ack", rows, func(r Rows) error {
+			var (
+				seq int64
+				old bool
+			)
+			defer func() { superseded[seq] = old }()
+			return r.Scan((*intCell)(&seq), (*boolCell)(&old))
+		})
+	})
+	for seq, i := range at {
+		old, done := superseded[seq]
+		if !done {
+			rest = append(rest, i)
+			continue
+		}
+		settled[i] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
+	}
+	slices.Sort(rest)
+	return settled, rest, err
+}
+
+func pick(settlements []box.Settlement, at []int) []box.Settlement {
+	picked := make([]box.Settlement, len(at))
+	for i, n := range at {
+		picked[i] = settlements[n]
+	}
+	return picked
 }
 
 func merge(a, b map[string]bool) map[string]bool {
@@ -114,11 +179,7 @@ func (q *session) settleWaiting(ctx context.Context, settlements []box.Settlemen
 	var vacated map[string]bool
 	deadline := time.Now().Add(q.store.wait)
 	for try := 1; ; try++ {
-		batch := make([]box.Settlement, len(open))
-		for i, at := range open {
-			batch[i] = settlements[at]
-		}
-		settled, more, err := q.settle(ctx, batch)
+		settled, more, err := q.settle(ctx, pick(settlements, open))
 		if err != nil {
 			return nil, nil, err
 		}

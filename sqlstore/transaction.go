@@ -211,6 +211,30 @@ func (s *Store) writeOnce(ctx context.Context, fn func(q *session) error) error 
 	return t.commit(ctx)
 }
 
+// one runs fn, which is a single statement that commits by itself, and repeats
+// it when the database gave it up. When the answer was lost, nobody knows.
+func (s *Store) one(ctx context.Context, op string, fn func(q *session) error) error {
+	if s.closed.Load() {
+		return postroom.ErrClosed
+	}
+	for try := 1; ; try++ {
+		err := fn(&session{store: s, conn: s.db})
+		if err == nil {
+			return nil
+		}
+		class := s.dialect.Classify(err)
+		if class == Lost || ctx.Err() != nil {
+			return s.explain(op, fmt.Errorf("%w: %w", postroom.ErrUnknown, err))
+		}
+		if class != Repeat || try == repeats {
+			return s.explain(op, err)
+		}
+		if err := pause(ctx, try); err != nil {
+			return s.explain(op, err)
+		}
+	}
+}
+
 // inCaller runs fn in the caller's transaction. A transaction that the database
 // gave up can only be repeated by the caller.
 func (s *Store) inCaller(op string, q *session, fn func() error) error {

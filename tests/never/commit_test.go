@@ -13,6 +13,9 @@ import (
 	"github.com/postroom/postroom/tests/park"
 )
 
+// On PostgreSQL, receiving and acknowledging are single statements that commit by
+// themselves: "receive" and "ack" are their commits.
+
 // lost is a commit whose answer never comes, because the connection broke after
 // the server had done it or before it learned of it.
 var lost = map[string]park.When{"after it was done": park.After, "before it was done": park.Before}
@@ -22,7 +25,7 @@ func TestNever02_commit_reply_lost_on_receive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onServers(t, func(t *testing.T, w *world) {
 				in := w.inbox()
-				w.lot.Fail(when, park.Commit, 1, park.ErrLost)
+				w.lot.Fail(when, "receive", 1, park.ErrLost)
 				_, err := in.Receive(t.Context(), message("a"))
 				wants(t, err, postroom.ErrUnknown)
 				want, outcome := "ready", postroom.Duplicate
@@ -39,7 +42,7 @@ func TestNever02_commit_reply_lost_on_receive(t *testing.T) {
 
 func TestNever02_commit_reply_lost_on_a_batch(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
-		w.lot.Fail(park.After, park.Commit, 1, park.ErrLost)
+		w.lot.Fail(park.After, "receive", 1, park.ErrLost)
 		puts := []box.Put{put(box.Queue, message("a")), put(box.Queue, message("b"))}
 		_, err := w.store.Put(t.Context(), nil, puts)
 		wants(t, err, postroom.ErrUnknown)
@@ -54,7 +57,7 @@ func TestNever02_commit_reply_lost_on_settle(t *testing.T) {
 			onServers(t, func(t *testing.T, w *world) {
 				w.receive(message("a"))
 				m := w.claimOne("w", "a")
-				w.lot.Fail(when, park.Commit, 1, park.ErrLost)
+				w.lot.Fail(when, "ack", 1, park.ErrLost)
 				ack := []box.Settlement{{Lease: m.Lease, Verb: box.Ack}}
 				_, err := w.store.Settle(t.Context(), nil, ack)
 				wants(t, err, postroom.ErrUnknown)
@@ -127,7 +130,7 @@ func TestNever02_context_that_ends_in_the_commit_leaves_the_outcome_unknown(t *t
 	onServers(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		commit := w.lot.Park(park.After, park.Commit)
+		commit := w.lot.Park(park.After, "receive")
 		var err error
 		wait := park.Go(t, func(context.Context) { _, err = w.inbox().Receive(ctx, message("a")) })
 		commit.Wait(t)
@@ -145,7 +148,7 @@ func TestNever02_context_that_ends_in_the_commit_leaves_the_outcome_unknown(t *t
 func TestNever02_connection_lost_before_the_commit_changes_nothing(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.lot.Fail(park.After, "insert_work", 1, park.ErrLost)
-		_, err := w.try(nil, box.Queue, message("a"))
+		_, err := w.try(nil, box.Check, message("a"))
 		if err == nil || errors.Is(err, sql.ErrNoRows) {
 			t.Fatalf("got %v, want the error of the connection", err)
 		}

@@ -213,7 +213,7 @@ func TestNever07_crossed_inserts_wait_in_one_order(t *testing.T) {
 		batch := func(ids ...string) []box.Put {
 			puts := make([]box.Put, len(ids))
 			for i, id := range ids {
-				puts[i] = put(box.Queue, message(id))
+				puts[i] = put(box.Once, message(id))
 			}
 			return puts
 		}

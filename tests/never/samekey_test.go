@@ -132,7 +132,7 @@ func TestNever04_second_waits_for_a_flush_under_way(t *testing.T) {
 					if !commit {
 						flush.lot.Fail(park.Before, park.Commit, 1, park.ErrLost)
 					}
-					first := flush.later(nil, box.Queue, message(id))
+					first := flush.later(nil, box.Once, message(id))
 					inserted.Wait(t)
 					var tx *sql.Tx
 					if caller {
@@ -150,7 +150,7 @@ func TestNever04_second_waits_for_a_flush_under_way(t *testing.T) {
 					if caller {
 						w.must(tx.Commit())
 					}
-					w.expect(id, "ready")
+					w.expect(id, map[bool]string{true: "done", false: "ready"}[commit])
 				})
 			}
 		}
@@ -165,7 +165,7 @@ func TestNever04_wait_for_a_flush_that_hangs_is_bounded(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				flush, p := w.hasty(), w.hasty()
 				inserted := flush.lot.Park(park.Before, park.Commit)
-				first := flush.later(nil, box.Queue, message(name))
+				first := flush.later(nil, box.Once, message(name))
 				inserted.Wait(t)
 				var tx *sql.Tx
 				if caller {

@@ -137,11 +137,12 @@ func (q *session) lockStanding(ctx context.Context, keys []postroom.Key) (map[po
 	return after, locked, err
 }
 
-// heads tells which dead messages are still named by their lane.
+// heads tells which messages are still named by their lane: of the dead, and of
+// those that an expired lease may turn out to have killed.
 func (q *session) heads(ctx context.Context, all map[postroom.Key]*found) (map[int64]bool, error) {
 	var lanes [][]any
 	for _, f := range all {
-		if f.work != nil && f.work.Stage == postroom.StageDead && f.work.Group != "" {
+		if f.work != nil && f.work.Group != "" && (f.work.Stage == postroom.StageDead || f.work.Stage == postroom.StageLeased) {
 			lanes = append(lanes, []any{f.work.Consumer, f.work.Group, f.seq})
 		}
 	}

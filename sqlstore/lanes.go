@@ -35,7 +35,12 @@ func (s *Store) sortLanes(ctx context.Context, consumer string) error {
 	if err != nil || len(groups) == 0 {
 		return err
 	}
-	return s.write(ctx, "sort groups", func(q *session) error {
+	err = s.write(ctx, "sort groups", func(q *session) error {
+		if q.has("brief_waits") {
+			if err := q.exec(ctx, "brief_waits"); err != nil {
+				return err
+			}
+		}
 		if err := q.each(ctx, "insert_lanes", laneRows(consumer, groups), nil); err != nil {
 			return err
 		}
@@ -50,6 +55,10 @@ func (s *Store) sortLanes(ctx context.Context, consumer string) error {
 		}
 		return q.sort(ctx, consumer, obtained)
 	})
+	if s.dialect.Classify(err) == Busy && !s.dialect.SingleWriter {
+		return nil // another one is about to make or to remove the same lane
+	}
+	return err
 }
 
 // sort makes arrivals of locked lanes queued, up to the first that is locked.

@@ -9,6 +9,10 @@ SELECT clock_timestamp();
 SELECT set_config('lock_timeout', '{{wait}}', true),
        set_config('idle_in_transaction_session_timeout', ({{wait}} * 2)::text, true);
 
+-- name: brief_waits
+-- For what the next pass can do as well.
+SET LOCAL lock_timeout = 100;
+
 -- name: hold_key
 -- A caller's transaction announces its keys, so that nobody has to wait on them
 -- unawares. The lock goes with the transaction.

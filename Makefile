@@ -22,6 +22,9 @@ soak: ## compare the stores with the model for a long time
 	scripts/services run -- go test ./tests/model -run TestModel -count=1 -timeout 0 \
 		-rapid.checks=$(CHECKS) -rapid.steps=$(STEPS)
 
+conformance: ## prove each requirement on each store and write docs/conformance.md
+	scripts/services run -- go run ./tests/conformance
+
 FUZZTIME ?= 20s
 fuzz: ## look for inputs that break what parses or validates (FUZZTIME=20s each)
 	scripts/fuzz $(FUZZTIME)
@@ -40,4 +43,4 @@ bin/staticcheck: tools/go.mod tools/go.sum
 	GOWORK=off go build -C tools -o ../bin/ tool
 	@touch $@
 
-.PHONY: help quick test soak fuzz lint
+.PHONY: help quick test soak conformance fuzz lint

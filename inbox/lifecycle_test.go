@@ -16,7 +16,7 @@ import (
 	"github.com/postroom/postroom/memstore"
 )
 
-func TestWorkerNeverExceedsItsConcurrency(t *testing.T) {
+func TestIBX079_messages_run_side_by_side_up_to_the_concurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, inbox.Options{})
 		for i := range 40 {
@@ -228,7 +228,7 @@ func TestNothingIsReapedWithinALeaseAfterAnOutage(t *testing.T) {
 	})
 }
 
-func TestAProcessNeverRunsAMessageTwiceAtOnce(t *testing.T) {
+func TestIBX078_a_process_never_runs_a_message_twice_at_once(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &outage{Store: memstore.New(memstore.Options{})}
 		f := openOn(t, store.Store, inbox.Options{})

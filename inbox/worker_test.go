@@ -37,7 +37,7 @@ func handling(h func(ctx context.Context, m *postroom.Message) error) *inbox.Mux
 	return mux
 }
 
-func TestWorkerHandlesWhatIsReceived(t *testing.T) {
+func TestIBX076_the_worker_handles_what_is_received(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, inbox.Options{})
 		var ran atomic.Int32
@@ -82,7 +82,7 @@ func TestWorkerFindsAtItsPollWhatNobodyTold(t *testing.T) {
 	})
 }
 
-func TestIBX080_084_failures_are_retried_with_backoff_then_dead(t *testing.T) {
+func TestIBX080_081_083_084_111_failures_are_retried_with_backoff_then_dead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var deaths []string
 		f := open(t, inbox.Options{OnDead: func(_ context.Context, e postroom.DiedEvent) {
@@ -118,7 +118,7 @@ func TestIBX080_084_failures_are_retried_with_backoff_then_dead(t *testing.T) {
 	})
 }
 
-func TestVerdictsOfAHandler(t *testing.T) {
+func TestIBX075_verdicts_of_a_handler(t *testing.T) {
 	boom := errors.New("boom")
 	for _, c := range []struct {
 		name    string
@@ -153,7 +153,7 @@ func TestVerdictsOfAHandler(t *testing.T) {
 	}
 }
 
-func TestRulesTurnErrorsIntoResponses(t *testing.T) {
+func TestIBX082_rules_turn_errors_into_responses(t *testing.T) {
 	sentinel := errors.New("sentinel")
 	type special struct{ error }
 	for _, c := range []struct {

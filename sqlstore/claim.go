@@ -26,11 +26,7 @@ func (s *Store) Claim(ctx context.Context, req box.ClaimRequest) ([]*postroom.Me
 		claimed, err = q.claim(ctx, name, limit, req)
 		return err
 	}
-	run := s.read
-	if s.dialect.SingleWriter {
-		run = func(op string, fn func(*session) error) error { return s.write(ctx, op, fn) }
-	}
-	if err := run("claim", claim); err != nil {
+	if err := s.writeAlone(ctx, "claim", claim); err != nil {
 		return nil, err
 	}
 	return s.delivered(ctx, claimed)

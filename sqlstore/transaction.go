@@ -178,8 +178,27 @@ func (t *Transaction) Rollback(ctx context.Context) error {
 // write runs fn in a transaction of its own, and repeats it when the database
 // gave it up. fn must be able to run again from the start.
 func (s *Store) write(ctx context.Context, op string, fn func(q *session) error) error {
+	return s.repeat(ctx, op, func() error { return s.writeOnce(ctx, fn) })
+}
+
+// writeAlone is write for a fn of one statement, which most databases make a
+// transaction of their own.
+func (s *Store) writeAlone(ctx context.Context, op string, fn func(q *session) error) error {
+	if s.dialect.SingleWriter {
+		return s.write(ctx, op, fn)
+	}
+	return s.repeat(ctx, op, func() error {
+		if s.closed.Load() {
+			return postroom.ErrClosed
+		}
+		return fn(&session{store: s, conn: s.db})
+	})
+}
+
+// repeat does once, and again when the database gave it up.
+func (s *Store) repeat(ctx context.Context, op string, once func() error) error {
 	for try := 1; ; try++ {
-		err := s.writeOnce(ctx, fn)
+		err := once()
 		if err == nil {
 			return nil
 		}

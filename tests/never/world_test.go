@@ -137,7 +137,14 @@ func onServers(t *testing.T, test func(t *testing.T, w *world)) {
 // join lets another program in.
 func (w *world) join(opts sqlstore.Options) *party {
 	w.Helper()
+	return w.joinSkewed(0, opts)
+}
+
+// joinSkewed lets a program in for whom the server's clock is ahead by skew.
+func (w *world) joinSkewed(skew time.Duration, opts sqlstore.Options) *party {
+	w.Helper()
 	p := &party{TB: w.TB, lot: park.New()}
+	p.lot.Skew(skew)
 	p.db = p.lot.Open(w.TB, w.driver, w.dsn)
 	var err error
 	if p.store, err = sqlstore.Open(p.db, w.dialect, opts); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 )
 
 // Open opens a pool of a registered driver whose sessions stop in the lot.
@@ -51,7 +52,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: inner, lot: c.lot}, nil
+	return &conn{Conn: inner, lot: c.lot, skew: c.lot.skew}, nil
 }
 
 func (c *connector) open(ctx context.Context) (driver.Conn, error) {
@@ -69,6 +70,7 @@ func (c *connector) open(ctx context.Context) (driver.Conn, error) {
 type conn struct {
 	driver.Conn
 	lot    *Lot
+	skew   time.Duration
 	broken bool
 }
 
@@ -85,7 +87,7 @@ func (c *conn) around(name string, do func() error) error {
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
 	err = c.around(nameOf(query), func() (err error) {
-		res, err = c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+		res, err = c.Conn.(driver.ExecerContext).ExecContext(ctx, query, c.toServer(args))
 		return err
 	})
 	return res, err
@@ -95,11 +97,11 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	read := &rows{}
 	err := c.around(nameOf(query), func() error {
-		inner, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+		inner, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, c.toServer(args))
 		if err != nil {
 			return err
 		}
-		return read.from(inner)
+		return read.from(inner, c.skew)
 	})
 	if err != nil {
 		return nil, err
@@ -170,7 +172,7 @@ type rows struct {
 	values  [][]driver.Value
 }
 
-func (r *rows) from(inner driver.Rows) error {
+func (r *rows) from(inner driver.Rows, skew time.Duration) error {
 	r.columns = inner.Columns()
 	for {
 		row := make([]driver.Value, len(r.columns))
@@ -182,8 +184,11 @@ func (r *rows) from(inner driver.Rows) error {
 			return errors.Join(err, inner.Close())
 		}
 		for i, v := range row {
-			if b, ok := v.([]byte); ok {
-				row[i] = append([]byte{}, b...) // the driver may use it again
+			switch v := v.(type) {
+			case []byte:
+				row[i] = append([]byte{}, v...) // the driver may use it again
+			case time.Time:
+				row[i] = v.Add(skew)
 			}
 		}
 		r.values = append(r.values, row)

@@ -54,6 +54,7 @@ type Lot struct {
 	spots  []*Spot
 	counts map[string]int
 	trace  []string
+	skew   time.Duration
 }
 
 // A Spot stops the session that comes to it.

@@ -68,8 +68,9 @@ type Options struct {
 	// CleanupEvery is the interval of RunCleanup. Default 1 hour.
 	CleanupEvery time.Duration
 	// OnDead is called once for each message that became Dead, after that was
-	// committed, by whichever process noticed. A crash at that moment can lose
-	// the call, never the message. Default: nobody is told.
+	// committed, by whichever process noticed. It is called on the way of other
+	// messages, which wait for it: leave long work to someone else. A crash at
+	// that moment can lose the call, never the message. Default: nobody is told.
 	OnDead func(ctx context.Context, e postroom.DiedEvent)
 	// Observer is told what happens, for metrics and traces. Default: nobody.
 	Observer *postroom.Observer

@@ -69,7 +69,7 @@ func TestIBX058_negative_delay_is_refused_and_zero_is_the_backoff(t *testing.T) 
 		wantArgument(t, f.Abandon(t.Context(), m.Lease, -time.Second, nil), "delay")
 		ok(t, f.Abandon(t.Context(), m.Lease, 0, errors.New("down")))
 		r := f.record(t, "1")
-		if d := r.NextAt.Sub(time.Now()); d != 2*time.Second || r.Attempt != 1 || r.LastError != "down" {
+		if d := time.Until(r.NextAt); d != 2*time.Second || r.Attempt != 1 || r.LastError != "down" {
 			t.Errorf("next run in %s, attempt %d, error %q", d, r.Attempt, r.LastError)
 		}
 	})

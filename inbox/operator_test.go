@@ -182,6 +182,23 @@ func TestIBX127_nothing_secret_reaches_logs_or_errors(t *testing.T) {
 		for _, m := range f.claim(t, 10) {
 			keep(nil, f.Abandon(ctx, m.Lease, 0, errors.New("x")))
 		}
+		mux := inbox.NewMux()
+		ok(t, mux.HandleFunc("panics", panics))
+		ok(t, mux.Handle("json", inbox.JSON(func(context.Context, []int) error { return nil })))
+		ok(t, mux.Handle("tx", postroom.TxHandlerFunc(nothing)))
+		ok(t, mux.HandleBatch("batch", func(context.Context, postroom.Tx, []*postroom.Message) ([]error, error) {
+			return []error{errors.New("x")}, nil
+		}, inbox.HandlerOptions{}))
+		for _, topic := range []string{"panics", "json", "tx", "batch", "unhandled"} {
+			m := secretive("worker " + topic)
+			m.Topic = topic
+			keep(f.Receive(ctx, m))
+		}
+		keep(nil, inbox.NewWorker(f.Inbox, mux, inbox.WorkerOptions{}).RunUntilIdle(ctx))
+		for r, err := range f.All(ctx, inbox.Filter{}) {
+			keep(nil, err)
+			keep(nil, errors.New(r.LastError))
+		}
 		for _, err := range errs {
 			if err != nil && strings.Contains(err.Error(), secret) {
 				t.Errorf("in an error: %v", err)
@@ -190,7 +207,7 @@ func TestIBX127_nothing_secret_reaches_logs_or_errors(t *testing.T) {
 		if lines := f.logs.with(secret); len(lines) != 0 {
 			t.Errorf("in the log: %s", lines)
 		}
-		if len(f.logs.with("id=1")) == 0 {
+		if len(f.logs.with("id=1")) == 0 || len(f.logs.with("worker batch")) == 0 {
 			t.Error("the log is empty: nothing was tested")
 		}
 	})

@@ -188,9 +188,14 @@ func TestIBX008_other_hash_is_warned_of_and_counted(t *testing.T) {
 	}
 }
 
-func (f *fixture) total(t *testing.T, name string) (n int64) {
+func (f *fixture) total(t *testing.T, name string) int64 {
 	t.Helper()
-	s, err := f.Stats(t.Context())
+	return total(t, f.Inbox, name)
+}
+
+func total(t *testing.T, in *inbox.Inbox, name string) (n int64) {
+	t.Helper()
+	s, err := in.Stats(t.Context())
 	ok(t, err)
 	for _, c := range s.Totals {
 		if c.Name == name {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/postroom/postroom"
 	"github.com/postroom/postroom/box"
@@ -132,13 +133,25 @@ func (d *dispatcher) transact(ctx, limited context.Context, job *box.Job, r *rou
 func (d *dispatcher) inDoubt(ctx context.Context, ends []box.End, settled []box.Settled) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	m := ends[0].Message
-	r, err := d.in.box.Get(ctx, m.Source, m.ID)
-	if err == nil && (r.Lease.Owner != m.Lease.Owner || r.Lease.Fence != m.Lease.Fence) {
+	if d.committed(ctx, ends) {
 		d.in.box.Report(ctx, ends, settled)
 		return
 	}
-	d.in.box.LogAbout(ctx, slog.LevelWarn, "answer to a commit was lost, the lease will lapse", m)
+	for i := range ends {
+		d.in.box.LogAbout(ctx, slog.LevelWarn, "answer to a commit was lost, the lease will lapse", ends[i].Message)
+	}
+}
+
+// committed recognises the transaction by a message that it made Done under its
+// own fence: nobody else can have.
+func (d *dispatcher) committed(ctx context.Context, ends []box.End) bool {
+	i := slices.IndexFunc(ends, func(e box.End) bool { return e.Verb == box.Ack })
+	if i < 0 {
+		return false
+	}
+	m := ends[i].Message
+	r, err := d.in.box.Get(ctx, m.Source, m.ID)
+	return err == nil && r.State == postroom.StateDone && r.Done.Fence == m.Lease.Fence
 }
 
 func (d *dispatcher) logLost(ctx context.Context, job *box.Job) {

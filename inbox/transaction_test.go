@@ -163,6 +163,9 @@ func TestALostCommitAnswerIsNotSettledOtherwise(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			ok(t, stop())
 			f.wantState(t, "1", postroom.StateDone)
+			if n := f.total(t, box.CountDone) + total(t, in, box.CountDone); n != 2 {
+				t.Errorf("committed %v: done is counted %d times in two overviews, want once in each", committed, n)
+			}
 			if want := map[bool]int{true: 1, false: 2}[committed]; runs != want {
 				t.Errorf("committed %v: %d runs, want %d", committed, runs, want)
 			}

@@ -142,8 +142,8 @@ func TestIBX075_verdicts_of_a_handler(t *testing.T) {
 			f.receive(t, "1")
 			synctest.Wait()
 			r := f.record(t, "1")
-			if r.State != c.state || (c.delay > 0 && r.NextAt.Sub(time.Now()) != c.delay) {
-				t.Errorf("%s: %s, next in %s", c.name, r.State, r.NextAt.Sub(time.Now()))
+			if r.State != c.state || (c.delay > 0 && time.Until(r.NextAt) != c.delay) {
+				t.Errorf("%s: %s, next in %s", c.name, r.State, time.Until(r.NextAt))
 			}
 			if !strings.HasPrefix(r.LastError+r.Done.Note, c.note) {
 				t.Errorf("%s: recorded %q %q", c.name, r.LastError, r.Done.Note)

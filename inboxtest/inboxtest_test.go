@@ -66,6 +66,7 @@ type failing struct {
 
 func (f *failing) Helper()                        {}
 func (f *failing) Errorf(format string, a ...any) { f.said = append(f.said, fmt.Sprintf(format, a...)) }
+
 func (f *failing) Fatalf(format string, a ...any) {
 	f.Errorf(format, a...)
 	runtime.Goexit()

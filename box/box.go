@@ -21,6 +21,7 @@ type Box struct {
 	log      *slog.Logger
 	observe  postroom.Observer
 	tally    *tally
+	intake   *gather
 	wakers   wakers
 	running  sync.Map // Seq of each message that runs in this process
 	warned   sync.Map // what was warned of once
@@ -75,6 +76,11 @@ func New(store Store, consumer string, opts Options) (*Box, error) {
 	b.scope = postroom.Scope{Store: nameOf(store), Consumer: consumer}
 	b.log = opts.Logger.With("consumer", consumer, "store", b.scope.Store)
 	b.observe = filled(opts.Observer)
+	limit := flights
+	if serial, ok := store.(Serial); ok && serial.OneWriter() {
+		limit = 1
+	}
+	b.intake = newGather(limit, b.flush)
 	if c, ok := store.(Counter); ok {
 		b.tally = newTally(c, b.log)
 	}
@@ -101,13 +107,15 @@ func (b *Box) Key(source, id string) postroom.Key {
 	return postroom.Key{Consumer: b.consumer, Source: source, ID: id}
 }
 
-// Close writes the running totals that are still in memory. The store stays
-// open: it belongs to the caller.
+// Close waits for messages that are being taken in, and writes the running
+// totals that are still in memory. The store stays open: it belongs to the
+// caller.
 func (b *Box) Close(ctx context.Context) error {
+	err := b.intake.close(ctx)
 	if b.tally == nil {
-		return nil
+		return err
 	}
-	return b.tally.close(ctx)
+	return errors.Join(err, b.tally.close(ctx))
 }
 
 func nameOf(s Store) string {

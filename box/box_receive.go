@@ -171,8 +171,13 @@ func (b *Box) put(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResult,
 		return nil, err
 	}
 	results, err := b.store.Put(ctx, tx, puts)
+	return results, b.notPut(ctx, tx, puts, err)
+}
+
+// notPut reports messages that could not be put, for the given reason.
+func (b *Box) notPut(ctx context.Context, tx postroom.Tx, puts []Put, err error) error {
 	if err == nil {
-		return results, nil
+		return nil
 	}
 	// A context that ended on the way leaves open whether the commit came first.
 	if tx == nil && ctx.Err() != nil && !errors.Is(err, postroom.ErrUnknown) {
@@ -182,34 +187,68 @@ func (b *Box) put(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResult,
 	for i := range puts {
 		b.observe.Received(ctx, b.received(&puts[i], postroom.Result{Err: err}))
 	}
-	return nil, err
+	return err
 }
 
 func (b *Box) received(p *Put, r postroom.Result) postroom.ReceivedEvent {
 	return postroom.ReceivedEvent{Scope: b.scope, Message: &p.Message, Result: r, Mode: p.Mode.String()}
 }
 
-// queue puts messages that are to be handled later and reports them.
+// queue puts messages that are to be handled later and reports them. Outside of
+// a transaction, callers share commits.
 func (b *Box) queue(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResult, error) {
-	results, err := b.put(ctx, tx, puts)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var (
+		results []PutResult
+		err     error
+	)
+	switch {
+	case tx != nil:
+		if results, err = b.put(ctx, tx, puts); err == nil {
+			b.logBatch(ctx, puts, results)
+		}
+	case len(puts) >= flushMessages:
+		results, err = b.flush(ctx, puts)
+		err = b.notPut(ctx, tx, puts, err)
+	default:
+		results, err = b.intake.do(ctx, puts)
+		err = b.notPut(ctx, tx, puts, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	var counts [postroom.Dead + 1]int
 	for i := range puts {
-		counts[results[i].Outcome]++
 		b.ReportTaken(ctx, &puts[i], &results[i], tx == nil)
-		if len(puts) > 1 {
-			b.LogMessage(ctx, "message received", &puts[i].Message, slog.String("outcome", results[i].Outcome.String()))
-		}
+		b.LogMessage(ctx, "message received", &puts[i].Message, slog.String("outcome", results[i].Outcome.String()))
 	}
-	if tx == nil {
-		b.wake()
+	return results, nil
+}
+
+// flush commits messages, of one caller or several, and lets workers know.
+func (b *Box) flush(ctx context.Context, puts []Put) ([]PutResult, error) {
+	results, err := b.store.Put(ctx, nil, puts)
+	if err != nil {
+		return nil, err
+	}
+	b.wake()
+	b.logBatch(ctx, puts, results)
+	return results, nil
+}
+
+// logBatch logs what came in with one commit.
+func (b *Box) logBatch(ctx context.Context, puts []Put, results []PutResult) {
+	var counts [postroom.Dead + 1]int
+	for i := range results {
+		counts[results[i].Outcome]++
 	}
 	// A lone message is its own batch; its line says which it was.
 	if len(puts) == 1 {
-		b.LogAbout(ctx, slog.LevelInfo, "message received", &puts[0].Message, slog.String("outcome", results[0].Outcome.String()))
-		return results, nil
+		if !b.opts.LogMessages {
+			b.LogAbout(ctx, slog.LevelInfo, "message received", &puts[0].Message, slog.String("outcome", results[0].Outcome.String()))
+		}
+		return
 	}
 	attrs := []slog.Attr{slog.Int("messages", len(puts))}
 	for o := postroom.Accepted; o <= postroom.Dead; o++ {
@@ -218,7 +257,6 @@ func (b *Box) queue(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResul
 		}
 	}
 	b.log.LogAttrs(ctx, slog.LevelInfo, "messages received", attrs...)
-	return results, nil
 }
 
 var outcomeCounts = [...]string{"", CountAccepted, CountDuplicate, CountReplaced, CountConflict, CountReplaced}

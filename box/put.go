@@ -28,6 +28,8 @@ const (
 type Put struct {
 	Mode    Mode
 	Message postroom.Message
+	// Divert: do not wait for whoever holds the message; its result is ErrHeld.
+	Divert bool
 	// Keep leaves the content of a known message as it is.
 	Keep bool
 	// Handler is recorded with the outcome, for Once.

@@ -6,6 +6,7 @@ package box
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -49,6 +50,16 @@ type Store interface {
 	// Close gives back what the store itself opened; never the caller's pool.
 	Close() error
 }
+
+// Errors between a store and the engine.
+var (
+	// ErrHeld is the result of a Put that was to be diverted: a transaction of
+	// somebody's holds the message.
+	ErrHeld = errors.New("box: message is held by a transaction")
+	// ErrRefused: the database does not like what it was given; the rest of the
+	// batch may be fine.
+	ErrRefused = errors.New("box: refused by the database")
+)
 
 // A Transaction was begun by a store.
 type Transaction interface {
@@ -104,7 +115,8 @@ type (
 	Pool interface{ MaxConns() int }
 
 	// A Serial store has one writer at a time. While a transaction of a process
-	// writes, nobody else can claim or reap: its leases need no renewal then.
+	// writes, nobody else can claim or reap: its leases need no renewal then, and a
+	// second flush would only wait.
 	Serial interface{ OneWriter() bool }
 
 	// A Namer gives the name by which logs and metrics call the store.

@@ -49,6 +49,8 @@ const (
 	Repeat
 	// Busy: a lock was not obtained in time.
 	Busy
+	// Refused: the database does not like a value that it was given.
+	Refused
 	// NoTable: a table or column does not exist.
 	NoTable
 )

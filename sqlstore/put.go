@@ -140,12 +140,16 @@ func (s *Store) putOwn(ctx context.Context, puts []box.Put, results []box.PutRes
 		if err != nil {
 			return err
 		}
-		if len(left) > 1 {
+		if len(left) > 1 || (len(left) == 1 && left[0].put.Divert) {
 			if left, err = s.putShared(ctx, left); err != nil {
 				return err
 			}
 		}
 		for _, in := range left {
+			if in.put.Divert {
+				*in.result = box.PutResult{Err: box.ErrHeld}
+				continue
+			}
 			if err := s.putAlone(ctx, in); err != nil {
 				return err
 			}
@@ -238,7 +242,7 @@ func (s *Store) putShared(ctx context.Context, round []intake) ([]intake, error)
 		}
 		return q.touch(ctx, free)
 	})
-	if err != nil && s.dialect.Classify(err) == Busy && len(round) > 1 && !s.dialect.SingleWriter {
+	if err != nil && s.dialect.Classify(err) == Busy && (len(round) > 1 || round[0].put.Divert) && !s.dialect.SingleWriter {
 		// Someone took one of the keys between the look and the insert.
 		return round, nil
 	}
@@ -519,9 +523,12 @@ func (q *session) withoutHeld(ctx context.Context, round []intake) (free, held [
 		defer func() { locked[k] = true }()
 		return r.Scan((*intCell)(&k))
 	})
+	groups := map[string]bool{} // what follows a held message in its group waits with it
 	for i, in := range round {
-		if locked[rows[i][0].(int64)] {
+		group := in.put.Message.Group
+		if locked[rows[i][0].(int64)] || groups[group] {
 			held = append(held, in)
+			groups[group] = group != ""
 		} else {
 			free = append(free, in)
 		}

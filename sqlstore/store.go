@@ -53,6 +53,7 @@ var (
 	_ box.Pauser   = (*Store)(nil)
 	_ box.Migrator = (*Store)(nil)
 	_ box.Pool     = (*Store)(nil)
+	_ box.Serial   = (*Store)(nil)
 	_ box.Namer    = (*Store)(nil)
 )
 
@@ -150,7 +151,10 @@ func (s *Store) read(op string, fn func(q *session) error) error {
 // explain wraps an error with the operation and, where the tables are missing,
 // with what to do.
 func (s *Store) explain(op string, err error) error {
-	if s.dialect.Classify(err) == NoTable {
+	switch s.dialect.Classify(err) {
+	case Refused:
+		return fmt.Errorf("%s in %s: %w: %w", op, s.name, box.ErrRefused, err)
+	case NoTable:
 		return fmt.Errorf("%s in %s: %w (call Migrate, or run 'postroom migrate'): %w", op, s.name, postroom.ErrNoSchema, err)
 	}
 	return fmt.Errorf("%s in %s: %w", op, s.name, err)

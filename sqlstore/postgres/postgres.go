@@ -53,6 +53,9 @@ func Classify(err error) sqlstore.Class {
 			return sqlstore.Repeat
 		case code == "55P03":
 			return sqlstore.Busy
+		// Data exceptions, constraints, limits of the program.
+		case strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23") || strings.HasPrefix(code, "54"):
+			return sqlstore.Refused
 		case code == "42P01" || code == "42703" || code == "3F000":
 			return sqlstore.NoTable
 		// The server ends the session: what was under way has no answer.

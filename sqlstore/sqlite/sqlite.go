@@ -58,6 +58,9 @@ func value(v any) any {
 const (
 	busy         = 5
 	locked       = 6
+	tooBig       = 18
+	constraint   = 19
+	mismatch     = 20
 	busySnapshot = 517
 )
 
@@ -74,6 +77,8 @@ func Classify(err error) sqlstore.Class {
 			return sqlstore.Repeat
 		case code&0xff == busy || code&0xff == locked:
 			return sqlstore.Busy
+		case code&0xff == tooBig || code&0xff == constraint || code&0xff == mismatch:
+			return sqlstore.Refused
 		}
 	}
 	text := err.Error()

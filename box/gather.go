@@ -1,0 +1,272 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postroom/postroom"
+)
+
+const (
+	// A few flushes are under way at once, so that the database can commit some
+	// while it takes in others.
+	flights = 4
+	// What one flush takes along at most.
+	flushMessages = 500
+	flushBytes    = 4 << 20
+	// flushTime bounds a flush, which has no caller of its own.
+	flushTime = 30 * time.Second
+	// Messages that are held elsewhere wait on the side, so many at once and in
+	// all.
+	sideways  = 2
+	sideQueue = 1000
+)
+
+// A gather lets concurrent callers share commits. While flushes are under way
+// the next batch gathers; the moment one returns, that batch goes. A lone caller
+// waits for nobody.
+type gather struct {
+	put func(ctx context.Context, puts []Put) ([]PutResult, error)
+
+	flushes sync.WaitGroup
+
+	mu      sync.Mutex
+	limit   int // of flushes at once
+	flying  int
+	waiting []*arrival
+	// side are the messages that somebody's transaction holds, by their group, so
+	// that the order of a group is kept; aside counts them by group.
+	side   [sideways][]*arrival
+	moving [sideways]bool
+	aside  map[string]int
+	length int
+}
+
+// A call is what one caller waits for.
+type call struct {
+	open atomic.Int32 // arrivals without a result
+	done chan struct{}
+	errs []error
+}
+
+// An arrival is one message of a call.
+type arrival struct {
+	call  *call
+	index int
+	put   Put
+	// out is set under the gather's lock, and read after the call is done.
+	out   PutResult
+	taken bool
+}
+
+func newGather(limit int, put func(context.Context, []Put) ([]PutResult, error)) *gather {
+	return &gather{limit: limit, put: put, aside: map[string]int{}}
+}
+
+// do takes messages in together with those of other callers. When ctx ends
+// before they were taken along, nothing was done; when it ends after that, nobody
+// knows yet.
+func (g *gather) do(ctx context.Context, puts []Put) ([]PutResult, error) {
+	c := &call{done: make(chan struct{}), errs: make([]error, len(puts))}
+	c.open.Store(int32(len(puts))) //nolint:gosec // a batch in memory is not that large
+	arrivals := make([]*arrival, len(puts))
+	for i := range puts {
+		arrivals[i] = &arrival{call: c, index: i, put: puts[i]}
+		arrivals[i].put.Divert = true
+	}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, arrivals...)
+	g.fly()
+	g.mu.Unlock()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		if g.withdraw(arrivals) {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w: %w", postroom.ErrUnknown, ctx.Err())
+	}
+	results := make([]PutResult, len(puts))
+	for i, a := range arrivals {
+		results[i] = a.out
+	}
+	return results, errors.Join(c.errs...)
+}
+
+// close waits for the flushes under way.
+func (g *gather) close(ctx context.Context) error {
+	idle := make(chan struct{})
+	go func() {
+		g.flushes.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// withdraw takes a call back, unless a part of it is under way already.
+func (g *gather) withdraw(arrivals []*arrival) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, a := range arrivals {
+		if a.taken {
+			return false
+		}
+	}
+	mine := arrivals[0].call
+	kept := g.waiting[:0:0]
+	for _, a := range g.waiting {
+		if a.call != mine {
+			kept = append(kept, a)
+		}
+	}
+	g.waiting = kept
+	return true
+}
+
+// fly starts a flush if there is something to take along and one may start. The
+// caller holds the lock.
+func (g *gather) fly() {
+	if len(g.waiting) > 0 && g.flying < g.limit {
+		g.flying++
+		g.flushes.Go(g.flush)
+	}
+}
+
+// flush commits what has gathered, again and again until nothing has.
+func (g *gather) flush() {
+	for {
+		g.mu.Lock()
+		batch := g.take()
+		if len(batch) == 0 {
+			g.flying--
+			g.mu.Unlock()
+			return
+		}
+		g.fly()
+		g.mu.Unlock()
+		g.commit(batch)
+	}
+}
+
+// take removes what the next flush takes along. A message whose group has one on
+// the side joins it there.
+func (g *gather) take() (batch []*arrival) {
+	size := 0
+	for len(g.waiting) > 0 && len(batch) < flushMessages && size < flushBytes {
+		a := g.waiting[0]
+		g.waiting = g.waiting[1:]
+		a.taken = true
+		if group := a.put.Message.Group; group != "" && g.aside[group] > 0 {
+			g.divert(a)
+			continue
+		}
+		size += len(a.put.Message.Payload)
+		batch = append(batch, a)
+	}
+	return batch
+}
+
+// commit puts a batch into the store. What the database refuses is halved until
+// the message that it does not like fails alone.
+func (g *gather) commit(batch []*arrival) {
+	results, err := g.send(batch)
+	if errors.Is(err, ErrRefused) && len(batch) > 1 {
+		g.commit(batch[:len(batch)/2])
+		g.commit(batch[len(batch)/2:])
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, a := range batch {
+		switch {
+		case err != nil:
+			a.finish(PutResult{Err: err}, err)
+		case errors.Is(results[i].Err, ErrHeld):
+			g.divert(a)
+		default:
+			a.finish(results[i], nil)
+		}
+	}
+}
+
+func (g *gather) send(batch []*arrival) ([]PutResult, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	puts := make([]Put, len(batch))
+	for i, a := range batch {
+		puts[i] = a.put
+	}
+	return g.put(ctx, puts)
+}
+
+func (a *arrival) finish(r PutResult, err error) {
+	a.out, a.call.errs[a.index] = r, err
+	if a.call.open.Add(-1) == 0 {
+		close(a.call.done)
+	}
+}
+
+var sideSeed = maphash.MakeSeed()
+
+// divert lets a message wait on the side. The caller holds the lock.
+func (g *gather) divert(a *arrival) {
+	m := &a.put.Message
+	if g.length >= sideQueue {
+		a.finish(PutResult{Err: postroom.ErrInProgress}, nil)
+		return
+	}
+	a.put.Divert = false
+	by := m.Group
+	if by == "" {
+		by = m.Source + "\x00" + m.ID
+	} else {
+		g.aside[by]++
+	}
+	g.length++
+	way := maphash.String(sideSeed, by) % sideways
+	g.side[way] = append(g.side[way], a)
+	if !g.moving[way] {
+		g.moving[way] = true
+		g.flushes.Go(func() { g.wait(way) })
+	}
+}
+
+// wait puts messages from the side into the store, one after the other: each
+// waits there for whoever holds it.
+func (g *gather) wait(way uint64) {
+	for {
+		g.mu.Lock()
+		if len(g.side[way]) == 0 {
+			g.moving[way] = false
+			g.mu.Unlock()
+			return
+		}
+		a := g.side[way][0]
+		g.mu.Unlock()
+		results, err := g.send([]*arrival{a})
+		g.mu.Lock()
+		if err != nil {
+			a.finish(PutResult{Err: err}, err)
+		} else {
+			a.finish(results[0], nil)
+		}
+		g.side[way] = g.side[way][1:]
+		g.length--
+		if group := a.put.Message.Group; group != "" {
+			if g.aside[group]--; g.aside[group] == 0 {
+				delete(g.aside, group)
+			}
+		}
+		g.mu.Unlock()
+	}
+}

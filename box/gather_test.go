@@ -1,0 +1,200 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postroom/postroom"
+)
+
+// slowStore takes a second for each commit, and remembers what came in together.
+type slowStore struct {
+	mu      sync.Mutex
+	batches [][]string
+	held    map[string]bool
+	bad     map[string]bool
+}
+
+func (s *slowStore) put(_ context.Context, puts []Put) ([]PutResult, error) {
+	results := make([]PutResult, len(puts))
+	ids := make([]string, len(puts))
+	s.mu.Lock()
+	refused := false
+	for i := range puts {
+		id := puts[i].Message.ID
+		ids[i] = id
+		results[i].Outcome = postroom.Accepted
+		refused = refused || s.bad[id]
+		if s.held[id] && puts[i].Divert {
+			results[i] = PutResult{Err: ErrHeld}
+		}
+	}
+	s.batches = append(s.batches, ids)
+	s.mu.Unlock()
+	if len(puts) == 1 && s.held[ids[0]] && !puts[0].Divert {
+		time.Sleep(time.Minute) // until whoever holds it lets go
+	}
+	time.Sleep(time.Second)
+	if refused {
+		return nil, fmt.Errorf("put: %w", ErrRefused)
+	}
+	return results, nil
+}
+
+func queued(id, group string) []Put {
+	return []Put{{Mode: Queue, Message: postroom.Message{Source: "s", ID: id, Group: group}}}
+}
+
+// gathering runs fn with a gather of one flush at a time, in a bubble of its own
+// time.
+func gathering(t *testing.T, s *slowStore, fn func(t *testing.T, g *gather)) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGather(1, s.put)
+		fn(t, g)
+		if err := g.close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestGather_a_lone_caller_waits_for_nobody(t *testing.T) {
+	s := &slowStore{}
+	gathering(t, s, func(t *testing.T, g *gather) {
+		start := time.Now()
+		if _, err := g.do(t.Context(), queued("1", "")); err != nil || time.Since(start) != time.Second {
+			t.Errorf("took %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+func TestGather_callers_share_the_next_commit(t *testing.T) {
+	s := &slowStore{}
+	gathering(t, s, func(t *testing.T, g *gather) {
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				if _, err := g.do(t.Context(), queued(fmt.Sprint(i), "")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := len(s.batches); n > 3 {
+			t.Errorf("100 callers needed %d commits", n)
+		}
+	})
+}
+
+func TestGather_held_message_does_not_hold_up_its_neighbours(t *testing.T) {
+	s := &slowStore{held: map[string]bool{"held": true}}
+	gathering(t, s, func(t *testing.T, g *gather) {
+		start := time.Now()
+		var wg sync.WaitGroup
+		took := make(chan time.Duration, 3)
+		for _, id := range []string{"a", "held", "b"} {
+			wg.Go(func() {
+				_, err := g.do(t.Context(), queued(id, ""))
+				if err != nil {
+					t.Error(err)
+				}
+				if id != "held" {
+					took <- time.Since(start)
+				}
+			})
+		}
+		wg.Wait()
+		for range 2 {
+			if d := <-took; d > 3*time.Second {
+				t.Errorf("a neighbour took %v", d)
+			}
+		}
+		if time.Since(start) < time.Minute {
+			t.Error("the held message did not wait")
+		}
+	})
+}
+
+func TestGather_group_of_a_held_message_keeps_its_order(t *testing.T) {
+	s := &slowStore{held: map[string]bool{"first": true}}
+	gathering(t, s, func(t *testing.T, g *gather) {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var order []string
+		for _, id := range []string{"first", "second"} {
+			wg.Go(func() {
+				if _, err := g.do(t.Context(), queued(id, "g")); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, id)
+			})
+			time.Sleep(2 * time.Second) // the first is on the side by now
+		}
+		wg.Wait()
+		if fmt.Sprint(order) != "[first second]" {
+			t.Errorf("order %v", order)
+		}
+	})
+}
+
+func TestGather_what_the_database_refuses_fails_alone(t *testing.T) {
+	s := &slowStore{bad: map[string]bool{"7": true}}
+	gathering(t, s, func(t *testing.T, g *gather) {
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				_, err := g.do(t.Context(), queued(fmt.Sprint(i), ""))
+				if refused := errors.Is(err, ErrRefused); refused != (i == 7) {
+					t.Errorf("message %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestGather_context_that_ends(t *testing.T) {
+	s := &slowStore{}
+	gathering(t, s, func(t *testing.T, g *gather) {
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+				defer cancel()
+				_, err := g.do(ctx, queued(fmt.Sprint(i), ""))
+				// The first is under way when its context ends, the second still
+				// waits for the first.
+				if unknown := errors.Is(err, postroom.ErrUnknown); unknown != (i == 0) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("message %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+	if len(s.batches) != 1 {
+		t.Errorf("batches %v: what was withdrawn must not be put", s.batches)
+	}
+}
+
+func TestGather_bounds_a_flush(t *testing.T) {
+	s := &slowStore{}
+	gathering(t, s, func(t *testing.T, g *gather) {
+		puts := make([]Put, 3*flushMessages)
+		for i := range puts {
+			puts[i] = queued(fmt.Sprint(i), "")[0]
+		}
+		if _, err := g.do(t.Context(), puts); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.batches) != 3 {
+			t.Errorf("%d flushes", len(s.batches))
+		}
+	})
+}

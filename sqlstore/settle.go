@@ -63,10 +63,12 @@ func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled 
 	settled = make([]box.Settled, len(settlements))
 	single := (&session{store: s}).has("ack")
 	var rows [][]any
-	at := map[int64]int{}
+	at, named := map[int64]int{}, map[int64]bool{}
 	for i := range settlements {
 		l := settlements[i].Lease
-		if _, twice := at[l.Seq]; !single || settlements[i].Verb != box.Ack || twice {
+		twice := named[l.Seq] // then the first one counts, whatever it is
+		named[l.Seq] = true
+		if !single || settlements[i].Verb != box.Ack || twice {
 			rest = append(rest, i)
 			continue
 		}

@@ -101,7 +101,17 @@ func actions(p *pair) map[string]func(*rapid.T) {
 			act(t)
 		}
 	}
-	puts := func(t *rapid.T) []put { return several(t, "puts", 4, func() put { return drawPut(t) }) }
+	puts := func(t *rapid.T) []put {
+		guarded := false
+		list := several(t, "puts", 4, func() put { return drawPut(t) })
+		for i := range list {
+			if list[i].Mode == box.Guard && guarded {
+				list[i].Mode = box.Once // which of two that expire together goes first is open
+			}
+			guarded = guarded || list[i].Mode == box.Guard
+		}
+		return list
+	}
 	settlements := func(t *rapid.T) []settlement {
 		return several(t, "settlements", 3, func() settlement { return drawSettlement(t, p) })
 	}

@@ -112,6 +112,11 @@ var regressions = []struct {
 		p.pause(true, "a", "t", "ops")
 		p.claim(claimOf(1))
 	}},
+	{"of two settlements of one lease the first counts", func(p *pair) {
+		p.put(queue("1"))
+		p.claim(claimOf(1))
+		p.settle(settlement{Settlement: box.Settlement{Verb: box.Fail, Error: "failed"}}, settlement{Settlement: box.Settlement{Verb: box.Ack}})
+	}},
 	{"moves of one call take their turns in its order", func(p *pair) {
 		p.put(queue("1"), queue("2"))
 		p.move(box.Move{Key: key("1"), Action: box.MarkDead}, box.Move{Key: key("2"), Action: box.MarkDead})

@@ -31,7 +31,8 @@ func (b *Box) Claim(ctx context.Context, req ClaimRequest) ([]*postroom.Message,
 	if req.Limit > maxBatch {
 		b.warnOnce(ctx, "batch is larger than recommended", "limit", req.Limit, "recommended", maxBatch)
 	}
-	req.Consumer = b.consumer
+	req.Consumer, req.Hold = b.consumer, b.opts.HoldGroup
+	req.Expired = func(m *postroom.Message) { b.died(ctx, m.Key(), m.Topic, Expired, m) }
 	began := time.Now()
 	msgs, err := b.store.Claim(ctx, req)
 	b.observe.Claimed(ctx, postroom.ClaimedEvent{Scope: b.scope, Asked: req.Limit, Got: len(msgs), Took: time.Since(began), Err: err})

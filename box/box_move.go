@@ -21,7 +21,7 @@ func (b *Box) Move(ctx context.Context, m Move) (changed bool, err error) {
 func (b *Box) moveAll(ctx context.Context, moves []Move) ([]MoveResult, error) {
 	for i := range moves {
 		m := &moves[i]
-		m.Key.Consumer = b.consumer
+		m.Key.Consumer, m.Rules = b.consumer, b.rules()
 		if err := m.Key.Validate(); err != nil {
 			return nil, err
 		}

@@ -141,6 +141,7 @@ func checkTx(tx postroom.Tx) error {
 // twice changes nothing.
 func (b *Box) Prepare(p *Put) error {
 	m := &p.Message
+	p.Rules = b.rules()
 	m.Consumer = b.consumer
 	m.Attempt, m.Revision, m.LastError, m.Lease = 0, 0, "", postroom.Lease{}
 	m.FirstSeen, m.LastSeen = time.Time{}, time.Time{}

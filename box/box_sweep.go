@@ -17,7 +17,7 @@ func (b *Box) Reap(ctx context.Context) (int, error) {
 	req := ReapRequest{
 		Consumer:  b.consumer,
 		Limit:     reapLimit,
-		ReapRules: ReapRules{Hold: b.opts.HoldGroup, NeverDead: b.opts.NeverDead},
+		ReapRules: b.rules(),
 	}
 	total := 0
 	for {
@@ -142,4 +142,9 @@ func (b *Box) pauser(topic string) (Pauser, error) {
 		return nil, &postroom.ArgumentError{Argument: "topic", Reason: "is empty"}
 	}
 	return ability[Pauser](b, "pause topics")
+}
+
+// rules say what becomes of a message whose lease has expired.
+func (b *Box) rules() ReapRules {
+	return ReapRules{Hold: b.opts.HoldGroup, NeverDead: b.opts.NeverDead}
 }

@@ -35,6 +35,8 @@ type Move struct {
 	// Actor and Reason are kept in the audit. A move without an actor is not
 	// audited. Reason is also the error of MarkDead and the note of Discard.
 	Actor, Reason string
+	// Rules are for an expired lease that is found on the message.
+	Rules ReapRules
 }
 
 // A MoveResult says what a move did.
@@ -77,7 +79,7 @@ func (m *Move) Decide(s Standing, now time.Time) (MoveResult, Change) {
 		res MoveResult
 	)
 	if w.expired(now) {
-		c = Reap(w, now, ReapRules{})
+		c = Reap(w, now, m.Rules)
 		res.Lost, res.Died = c.Lost, c.Died
 		if c.Fate == Forget {
 			res, _ := m.absent(Standing{}, now)

@@ -38,6 +38,8 @@ type Put struct {
 	Owner          string
 	Lease          time.Duration
 	ReleaseOnError bool
+	// Rules are for an expired lease that is found on the message.
+	Rules ReapRules
 }
 
 // Digest identifies what makes two deliveries the same content: topic, payload
@@ -149,7 +151,7 @@ func (p *Put) Decide(k Known, now time.Time) (PutResult, Change) {
 	w := *k.Work
 	c := Change{Work: w}
 	if w.expired(now) && p.Mode != Check {
-		c = Reap(w, now, ReapRules{})
+		c = Reap(w, now, p.Rules)
 		res.Lost, res.Died = c.Lost, c.Died
 		if c.Fate == Forget {
 			return res, c

@@ -13,7 +13,7 @@ import (
 
 // Claim leases ready messages.
 func (s *Store) Claim(ctx context.Context, req box.ClaimRequest) ([]*postroom.Message, error) {
-	var claimed []*postroom.Message
+	var claimed, expired []*postroom.Message
 	err := s.write(ctx, nil, func(now time.Time) {
 		if !req.ReadyOnly {
 			s.promote(req.Consumer, now)
@@ -23,7 +23,9 @@ func (s *Store) Claim(ctx context.Context, req box.ClaimRequest) ([]*postroom.Me
 		}
 		vacated := vacancy{}
 		for _, w := range s.claimable(req) {
-			if m := s.lease(w, req, now, vacated); m != nil {
+			if m, gone := s.lease(w, req, now, vacated); gone {
+				expired = append(expired, m)
+			} else {
 				claimed = append(claimed, m)
 			}
 		}
@@ -31,6 +33,11 @@ func (s *Store) Claim(ctx context.Context, req box.ClaimRequest) ([]*postroom.Me
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, m := range expired {
+		if req.Expired != nil {
+			req.Expired(m)
+		}
 	}
 	return claimed, nil
 }
@@ -51,21 +58,22 @@ func (s *Store) claimable(req box.ClaimRequest) []box.Work {
 	return ready[:min(limit, len(ready))]
 }
 
-// lease gives the message under its new lease, or nil when it had expired.
-func (s *Store) lease(w box.Work, req box.ClaimRequest, now time.Time, vacated vacancy) *postroom.Message {
+// lease gives the message under its new lease, or as it was when it expired.
+func (s *Store) lease(w box.Work, req box.ClaimRequest, now time.Time, vacated vacancy) (m *postroom.Message, expired bool) {
 	w.Stage = postroom.StageLeased
 	w.Owner, w.Until = req.Owner, now.Add(req.Lease).Truncate(time.Microsecond)
 	w.Fence++
 	if !w.Expires.IsZero() && !w.Expires.After(now) {
-		expire := box.Settlement{Lease: w.Lease(), Verb: box.Expire}
+		expire := box.Settlement{Lease: w.Lease(), Verb: box.Expire, Hold: req.Hold}
 		_, c := expire.Decide(w, now)
 		s.apply(w.Seq, &c)
 		vacated.note(&c)
-		return nil
+		row, _ := s.messages.get(w.Seq)
+		return row.delivery(&w, true), true
 	}
 	s.work.put(w.Seq, w)
 	row, _ := s.messages.get(w.Seq)
-	return row.delivery(&w, true)
+	return row.delivery(&w, true), false
 }
 
 // Settle ends leases.

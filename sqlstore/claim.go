@@ -29,7 +29,7 @@ func (s *Store) Claim(ctx context.Context, req box.ClaimRequest) ([]*postroom.Me
 	if err := s.writeAlone(ctx, "claim", claim); err != nil {
 		return nil, err
 	}
-	return s.delivered(ctx, claimed)
+	return s.delivered(ctx, claimed, req), nil
 }
 
 // prepare makes ready what can be: messages that fell due, topics that go on,
@@ -147,41 +147,61 @@ func (q *session) claim(ctx context.Context, name string, limit int, req box.Cla
 
 // delivered completes claimed messages. Those that have expired end here, and
 // those whose content was replaced while they were being claimed are read again.
-func (s *Store) delivered(ctx context.Context, claimed []*claimedMessage) ([]*postroom.Message, error) {
+// Where that fails, their leases lapse and they come again: the others are
+// leased, and must reach the caller.
+func (s *Store) delivered(ctx context.Context, claimed []*claimedMessage, req box.ClaimRequest) []*postroom.Message {
 	var (
-		expired  []box.Settlement
-		stale    []int64
+		expired  []*claimedMessage
+		stale    = map[int64]bool{}
 		messages []*postroom.Message
 	)
 	for _, c := range claimed {
 		if !c.work.Expires.IsZero() && !c.work.Expires.After(c.now) {
-			expired = append(expired, box.Settlement{Lease: c.work.Lease(), Verb: box.Expire})
+			expired = append(expired, c)
 			continue
 		}
-		if c.Revision != c.work.Revision {
-			stale = append(stale, c.work.Seq)
-		}
+		stale[c.work.Seq] = c.Revision != c.work.Revision
 		messages = append(messages, deliver(&c.Message, &c.work))
 	}
-	if len(expired) > 0 {
-		if _, err := s.Settle(ctx, nil, expired); err != nil {
-			return nil, err
+	s.expire(ctx, expired, req)
+	if err := s.reread(ctx, stale, messages); err != nil {
+		messages = slices.DeleteFunc(messages, func(m *postroom.Message) bool { return stale[m.Lease.Seq] })
+	}
+	return messages
+}
+
+// expire makes messages Dead whose time is over.
+func (s *Store) expire(ctx context.Context, expired []*claimedMessage, req box.ClaimRequest) {
+	settlements := make([]box.Settlement, len(expired))
+	for i, c := range expired {
+		settlements[i] = box.Settlement{Lease: c.work.Lease(), Verb: box.Expire, Hold: req.Hold}
+	}
+	settled, err := s.Settle(ctx, nil, settlements)
+	if err != nil || req.Expired == nil {
+		return
+	}
+	for i, c := range expired {
+		if settled[i].Applied {
+			req.Expired(&c.Message)
 		}
 	}
-	if len(stale) == 0 {
-		return messages, nil
-	}
-	return messages, s.reread(ctx, stale, messages)
 }
 
 // reread brings in the content that a replacement committed during the claim.
-func (s *Store) reread(ctx context.Context, stale []int64, messages []*postroom.Message) error {
-	bySeq := make(map[int64]*postroom.Message, len(messages))
+func (s *Store) reread(ctx context.Context, stale map[int64]bool, messages []*postroom.Message) error {
+	bySeq := map[int64]*postroom.Message{}
+	var seqs []int64
 	for _, m := range messages {
-		bySeq[m.Lease.Seq] = m
+		if stale[m.Lease.Seq] {
+			bySeq[m.Lease.Seq] = m
+			seqs = append(seqs, m.Lease.Seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil
 	}
 	return s.read("claim", func(q *session) error {
-		return q.each(ctx, "messages", seqRows(stale), func(r Rows) error {
+		return q.each(ctx, "messages", seqRows(seqs), func(r Rows) error {
 			var (
 				fresh postroom.Message
 				seq   int64

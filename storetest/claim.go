@@ -125,6 +125,21 @@ var claimCases = []entry{
 		equal(c, rec.Attempt, 0, "it never ran")
 		equal(c, rec.Lease, postroom.Lease{}, "nobody has it")
 	}},
+	{"EXPIRY_whoever_claims_is_told_what_expired", func(c *suite) {
+		c.receive("a", expiresAt(c.now().Add(time.Hour)))
+		c.Advance(2 * time.Hour)
+		var told []string
+		c.claimWith(box.ClaimRequest{Limit: 10, Expired: func(m *postroom.Message) { told = append(told, m.ID) }})
+		equal(c, told, []string{"a"}, "a death must not go unnoticed")
+	}},
+	{"EXPIRY+LANE_an_expired_head_holds_its_group_if_asked", func(c *suite) {
+		c.receive("a", group("g"), expiresAt(c.now().Add(time.Hour)))
+		c.receive("b", group("g"))
+		c.Advance(2 * time.Hour)
+		c.claimWith(box.ClaimRequest{Limit: 10, Hold: true})
+		equal(c, c.stands("a"), "dead", "its time is over")
+		c.claimNone("the group waits for its dead head")
+	}},
 	{"EXPIRY_an_expired_message_can_be_requeued", func(c *suite) {
 		c.receive("a", expiresAt(c.now().Add(time.Hour)))
 		c.Advance(2 * time.Hour)

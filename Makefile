@@ -25,6 +25,15 @@ soak: ## compare the stores with the model for a long time
 conformance: ## prove each requirement on each store and write docs/conformance.md
 	scripts/services run -- go run ./tests/conformance
 
+bench: ## measure beside bare SQL, River and goqite, in small (about a minute)
+	@mkdir -p bin
+	scripts/services run postgres -- go run ./bench -form quick -out bin/bench.md
+
+bench-full: ## the same in full (up to 15 minutes); writes docs/performance.md and .svg
+	@mkdir -p bin
+	scripts/services run postgres -- go run ./bench -form full -out bin/bench-full.md \
+		-page docs/performance.md -chart docs/performance.svg
+
 FUZZTIME ?= 20s
 fuzz: ## look for inputs that break what parses or validates (FUZZTIME=20s each)
 	scripts/fuzz $(FUZZTIME)
@@ -43,4 +52,4 @@ bin/staticcheck: tools/go.mod tools/go.sum
 	GOWORK=off go build -C tools -o ../bin/ tool
 	@touch $@
 
-.PHONY: help quick test soak conformance fuzz lint
+.PHONY: help bench bench-full quick test soak conformance fuzz lint

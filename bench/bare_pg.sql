@@ -1,0 +1,78 @@
+-- The row changes of Postroom, by hand: a message and its work at intake, a
+-- lease at claim, an outcome instead of the work at the end.
+
+-- name: receive
+WITH new AS (
+    INSERT INTO postroom_message (seq, consumer, source, id, grp, topic, payload, hash_alg, correlation_id, causation_id, first_seen, revision)
+    VALUES (nextval('postroom_sequence'), 'bench', 'bench', $1, '', 'bench', $2, '', '', '', statement_timestamp(), 1)
+    ON CONFLICT (consumer, source, id) DO NOTHING
+    RETURNING seq
+)
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
+SELECT seq, 'bench', 'bench', '', 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp() FROM new;
+
+-- name: receive_all
+WITH new AS (
+    INSERT INTO postroom_message (seq, consumer, source, id, grp, topic, payload, hash_alg, correlation_id, causation_id, first_seen, revision)
+    SELECT nextval('postroom_sequence'), 'bench', 'bench', i.id, '', 'bench', i.payload, '', '', '', statement_timestamp(), 1
+    FROM unnest($1::text[], $2::bytea[]) AS i(id, payload)
+    ON CONFLICT (consumer, source, id) DO NOTHING
+    RETURNING seq
+)
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
+SELECT seq, 'bench', 'bench', '', 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp() FROM new;
+
+-- name: claim
+WITH picked AS MATERIALIZED (
+    SELECT ctid AS place FROM postroom_work
+    WHERE consumer = 'bench' AND stage = 7
+    ORDER BY ready_position LIMIT $1 FOR UPDATE SKIP LOCKED
+), leased AS (
+    UPDATE postroom_work w SET stage = 9, owner = $2, fence = fence + 1, lease_until = statement_timestamp() + $3::bigint * interval '1 microsecond'
+    FROM picked WHERE w.ctid = picked.place
+    RETURNING w.seq
+)
+SELECT m.seq, m.id, m.payload FROM leased JOIN postroom_message m USING (seq);
+
+-- name: settle
+WITH gone AS (
+    DELETE FROM postroom_work WHERE seq = ANY($1) AND stage = 9 AND owner = $2 RETURNING seq, fence
+)
+INSERT INTO postroom_done (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
+SELECT seq, 'bench', statement_timestamp(), 1, 'bench', 1, false, false, '', fence, statement_timestamp(), false FROM gone;
+
+-- name: reap
+UPDATE postroom_work SET stage = 7, ready_position = nextval('postroom_sequence'), owner = '', lease_until = NULL, lost = lost + 1
+WHERE consumer = 'bench' AND stage = 9 AND lease_until <= statement_timestamp();
+
+-- name: lanes
+INSERT INTO postroom_lane (consumer, grp, position)
+SELECT DISTINCT consumer, grp, 0 FROM postroom_work WHERE stage = 5 ON CONFLICT DO NOTHING;
+
+-- name: claim_heads
+WITH free AS MATERIALIZED (
+    SELECT l.grp FROM postroom_lane l
+    WHERE l.consumer = 'bench' AND l.head IS NULL
+      AND EXISTS (SELECT FROM postroom_work w WHERE w.consumer = 'bench' AND w.grp = l.grp AND w.stage = 5)
+    LIMIT $1 FOR UPDATE SKIP LOCKED
+), head AS MATERIALIZED (
+    SELECT w.seq FROM free CROSS JOIN LATERAL (
+        SELECT seq FROM postroom_work WHERE consumer = 'bench' AND grp = free.grp AND stage = 5 ORDER BY position LIMIT 1
+    ) w
+), leased AS (
+    UPDATE postroom_work w SET stage = 9, owner = $2, fence = fence + 1, lease_until = statement_timestamp() + $3::bigint * interval '1 microsecond'
+    FROM head WHERE w.seq = head.seq AND w.stage = 5
+    RETURNING w.seq, w.grp
+), held AS (
+    UPDATE postroom_lane l SET head = leased.seq FROM leased WHERE l.consumer = 'bench' AND l.grp = leased.grp
+)
+SELECT m.seq, m.id, m.payload FROM leased JOIN postroom_message m USING (seq);
+
+-- name: settle_heads
+WITH gone AS (
+    DELETE FROM postroom_work WHERE seq = ANY($1) AND stage = 9 AND owner = $2 RETURNING seq, fence, grp
+), vacant AS (
+    UPDATE postroom_lane l SET head = NULL FROM gone WHERE l.consumer = 'bench' AND l.grp = gone.grp AND l.head = gone.seq
+)
+INSERT INTO postroom_done (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
+SELECT seq, 'bench', statement_timestamp(), 1, 'bench', 1, false, false, '', fence, statement_timestamp(), false FROM gone;

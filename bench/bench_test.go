@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMain lets the smoke runs start this program as a worker.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+		if err := asWorker(context.Background(), os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestEveryRowCanBeMeasuredOnSQLite(t *testing.T) { smoke(t, "SQLite") }
+
+func TestEveryRowCanBeMeasuredOnPostgreSQL(t *testing.T) { smoke(t, "PostgreSQL") }
+
+// smoke measures nothing worth reading: it proves that every row can be.
+func smoke(t *testing.T, database string) {
+	t.Helper()
+	if os.Getenv("POSTROOM_REQUIRE_SERVICES") == "" {
+		t.Skip("takes a while: make test runs it")
+	}
+	server := os.Getenv("POSTROOM_TEST_POSTGRES_DSN")
+	size, err := sizesOf("smoke", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The defaults of River differ in patience only.
+	r, err := newRun(size, server, "", "Postroom|bare|tuned|goqite", database, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := r.all(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, sc := range scenarios(size, database == "SQLite") {
+		rows += len(sc.figures)
+	}
+	if len(rep.results) != rows {
+		t.Errorf("the report has %d rows, want %d", len(rep.results), rows)
+	}
+	for _, row := range rep.results {
+		for _, name := range []string{ours, "bare SQL"} {
+			if v := value(row, name); !(v > 0) && !math.IsNaN(v) {
+				t.Errorf("%s of %s is %v", row.name, name, v)
+			}
+		}
+		if math.IsNaN(value(row, ours)) {
+			t.Errorf("%s was not measured", row.name)
+		}
+	}
+	if table := rep.markdown(); !strings.Contains(table, "| "+database+" | unit |") {
+		t.Errorf("the table lacks its head:\n%s", table)
+	}
+	if chart := rep.svg(); !strings.HasPrefix(chart, "<svg") || !strings.Contains(chart, "<rect") {
+		t.Errorf("the chart has no bars:\n%s", chart)
+	}
+}
+
+func TestAGoalIsReachedOrNot(t *testing.T) {
+	r := result{values: map[string]float64{ours: 600, "bare SQL": 400, "River tuned": 100, "River default": 50}}
+	for _, c := range []struct {
+		goal goal
+		want string
+	}{
+		{times(6, "River"), "≥ 6× River: reached (6)"},
+		{times(2, "bare SQL"), "≥ 2× bare SQL: **not reached** (1.50)"},
+		{times(0.75, "bare SQL"), "≥ 75 % of bare SQL: reached (1.50)"},
+		{times(1, "goqite"), "≥ 1× goqite: not measured"},
+		{atMost(500, "B"), "≤ 500 B: **not reached** (600)"},
+	} {
+		if got := c.goal.verdict(r, nil); got != c.want {
+			t.Errorf("the verdict is %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestTheTableReplacesTheLastOneOnThePage(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, []byte("before\n"+pageBegin+"old\n"+pageEnd+"\nafter\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := insertIf(page, "new\n"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(page)
+	if want := "before\n" + pageBegin + "new\n" + pageEnd + "\nafter\n"; err != nil || string(got) != want {
+		t.Errorf("the page is %q, want %q (%v)", got, want, err)
+	}
+	if err := insertIf(os.DevNull, "new\n"); err == nil {
+		t.Error("a page without markers was taken")
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A database is where systems are measured beside each other.
+type database struct {
+	name string
+	// about says version and settings.
+	about   func(ctx context.Context, server string) (string, error)
+	systems []func(ctx context.Context, server string) (system, error)
+}
+
+var databases = []database{
+	{
+		name:  "PostgreSQL",
+		about: aboutPostgres,
+		systems: []func(context.Context, string) (system, error){
+			newPostroomPg,
+			newBarePg,
+			func(ctx context.Context, server string) (system, error) { return newRiver(ctx, server, true) },
+			func(ctx context.Context, server string) (system, error) { return newRiver(ctx, server, false) },
+		},
+	},
+	{
+		name:    "SQLite",
+		about:   aboutSQLite,
+		systems: []func(context.Context, string) (system, error){newPostroomLite, newBareLite, newGoqite},
+	},
+}
+
+func aboutPostgres(ctx context.Context, server string) (string, error) {
+	if server == "" {
+		return "", errors.New("POSTROOM_TEST_POSTGRES_DSN is not set: use make bench")
+	}
+	version, settings, err := pgSettings(ctx, server)
+	return fmt.Sprintf("PostgreSQL %s (%s), %d connections per system", version, strings.Join(settings, ", "), pgConns), err
+}
+
+// attach gives the system that another process made.
+func attach(kind, dsn string) (system, error) {
+	switch kind {
+	case "postroom-pg":
+		return &postroomPg{&pgDatabase{dsn: dsn}}, nil
+	case "bare-pg":
+		return &barePg{&pgDatabase{dsn: dsn}}, nil
+	case "river":
+		return &riverPg{&pgDatabase{dsn: dsn}, true}, nil
+	case "postroom-sqlite":
+		return &postroomLite{&liteFile{dsn}}, nil
+	case "bare-sqlite":
+		return &bareLite{&liteFile{dsn}}, nil
+	case "goqite":
+		return &goqiteLite{&liteFile{dsn}}, nil
+	}
+	return nil, fmt.Errorf("there is no worker %q", kind)
+}

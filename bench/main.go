@@ -1,0 +1,169 @@
+// Command bench measures Postroom beside bare SQL, River and goqite, in one run
+// on one machine, and prints one table.
+//
+//	bench [flags]
+//
+// PostgreSQL is the server that POSTROOM_TEST_POSTGRES_DSN names; make bench
+// starts one.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime/pprof"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+		err = asWorker(ctx, os.Args[2:])
+	} else {
+		err = command(ctx, os.Args[1:])
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	form := flags.String("form", "quick", "sizes: quick, full or smoke")
+	rounds := flags.Int("rounds", 0, "how often each figure is measured (default: by the form)")
+	only := flags.String("only", "", "measure the rows whose name matches this regular expression")
+	of := flags.String("of", "", "measure the systems whose name matches this regular expression")
+	databases := flags.String("databases", "PostgreSQL|SQLite", "measure the databases that match this regular expression")
+	out := flags.String("out", "", "write the table into this file, too")
+	page := flags.String("page", "", "put the table between the markers of this page")
+	chart := flags.String("chart", "", "draw the chart into this file")
+	profile := flags.String("cpuprofile", "", "write a profile of this process into this file")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	size, err := sizesOf(*form, *rounds)
+	if err != nil {
+		return err
+	}
+	if *profile != "" {
+		file, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	r, err := newRun(size, os.Getenv("POSTROOM_TEST_POSTGRES_DSN"), *only, *of, *databases, os.Stderr)
+	if err != nil {
+		return err
+	}
+	rep, err := r.all(ctx)
+	if err != nil {
+		return err
+	}
+	text := rep.markdown()
+	fmt.Print(text)
+	return errors.Join(
+		writeIf(*out, text),
+		insertIf(*page, text),
+		writeIf(*chart, rep.svg()),
+	)
+}
+
+func sizesOf(form string, rounds int) (sizes, error) {
+	i := slices.IndexFunc(forms, func(s sizes) bool { return s.form == form })
+	if i < 0 {
+		return sizes{}, fmt.Errorf("form %q: use quick, full or smoke", form)
+	}
+	size := forms[i]
+	if rounds > 0 {
+		size.rounds = rounds
+	}
+	return size, nil
+}
+
+// A benchRun goes through the databases, systems and rows that were asked for.
+type benchRun struct {
+	size                sizes
+	server              string
+	only, of, databases *regexp.Regexp
+	log                 io.Writer
+}
+
+func newRun(size sizes, server, only, of, databases string, log io.Writer) (*benchRun, error) {
+	r := &benchRun{size: size, server: server, log: log}
+	for _, p := range []struct {
+		into **regexp.Regexp
+		text string
+	}{{&r.only, only}, {&r.of, of}, {&r.databases, databases}} {
+		compiled, err := regexp.Compile(p.text)
+		if err != nil {
+			return nil, err
+		}
+		*p.into = compiled
+	}
+	return r, nil
+}
+
+func (r *benchRun) all(ctx context.Context) (*report, error) {
+	rep := &report{size: r.size, at: time.Now()}
+	for _, database := range databases {
+		if !r.databases.MatchString(database.name) {
+			continue
+		}
+		about, err := database.about(ctx, r.server)
+		if err != nil {
+			return nil, err
+		}
+		rep.abouts = append(rep.abouts, about)
+		results, err := r.one(ctx, database)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", database.name, err)
+		}
+		rep.results = append(rep.results, results...)
+	}
+	rep.took = time.Since(rep.at)
+	return rep, nil
+}
+
+func (r *benchRun) one(ctx context.Context, d database) (results []result, err error) {
+	var systems []system
+	defer func() {
+		for _, s := range systems {
+			// The run may have been interrupted: what it made goes all the same.
+			err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
+		}
+	}()
+	for _, open := range d.systems {
+		s, err := open(ctx, r.server)
+		if err != nil {
+			return nil, err
+		}
+		systems = append(systems, s)
+	}
+	measured := slices.DeleteFunc(slices.Clone(systems), func(s system) bool { return !r.of.MatchString(s.name()) })
+	for _, sc := range scenarios(r.size, d.name == "SQLite") {
+		if !r.only.MatchString(sc.figures[0].name) {
+			continue
+		}
+		some, err := run(ctx, r.log, d.name, sc, measured, r.size.rounds)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, some...)
+	}
+	return results, nil
+}

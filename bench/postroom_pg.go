@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/pgxstore"
+)
+
+// postroomPg is Postroom on PostgreSQL.
+type postroomPg struct{ *pgDatabase }
+
+func newPostroomPg(ctx context.Context, server string) (system, error) {
+	d, err := newPgDatabase(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	return &postroomPg{d}, migratePostroom(ctx, d)
+}
+
+const effectTable = "CREATE TABLE bench_effect (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL)"
+
+func migratePostroom(ctx context.Context, d *pgDatabase) error {
+	pool, err := d.pool(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	store, err := pgxstore.Open(pool, pgxstore.Options{})
+	if err != nil {
+		return err
+	}
+	if err := store.Migrate(ctx); err != nil {
+		return err
+	}
+	return d.execute(ctx, effectTable)
+}
+
+func (p *postroomPg) name() string { return "Postroom" }
+
+func (p *postroomPg) beside(ctx context.Context) (system, error) { return newPostroomPg(ctx, p.server) }
+
+func (p *postroomPg) child() (kind, dsn string) { return "postroom-pg", p.dsn }
+
+func (p *postroomPg) open(ctx context.Context) (session, error) {
+	pool, err := p.pool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store, err := pgxstore.Open(pool, pgxstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return newPostroomSession(store, pgHandler, func() {
+		_ = store.Close()
+		pool.Close()
+	})
+}
+
+func pgHandler(started func(message)) postroom.TxHandler {
+	return pgxstore.Handler(func(ctx context.Context, tx pgx.Tx, m *postroom.Message) error {
+		started(message{id: m.ID, payload: m.Payload})
+		_, err := tx.Exec(ctx, "INSERT INTO bench_effect (id) VALUES ($1)", m.ID)
+		return err
+	})
+}
+
+func (p *postroomPg) reset(ctx context.Context) error { return resetPostroom(ctx, p.pgDatabase) }
+
+func resetPostroom(ctx context.Context, d *pgDatabase) error {
+	return d.execute(ctx, "TRUNCATE postroom_message, postroom_work, postroom_done, postroom_lane, postroom_total, bench_effect")
+}
+
+func (p *postroomPg) fill(ctx context.Context, kind rows, n int) error {
+	return fillPostroom(ctx, p.pgDatabase, kind, n)
+}
+
+//go:embed fill_pg.sql
+var fillPg string
+
+// fillPostroom lets the server write the rows: a message each, and what the
+// kind of row needs besides.
+func fillPostroom(ctx context.Context, d *pgDatabase, kind rows, n int) error {
+	statements, err := named(fillPg)
+	if err != nil {
+		return err
+	}
+	name := map[rows]string{ready: "ready", grouped: "grouped", finished: "finished", scheduled: "scheduled", queued: "queued"}[kind]
+	conn, err := pgx.Connect(ctx, d.dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, statements[name], n); err != nil {
+		return fmt.Errorf("fill %d %s: %w", n, name, err)
+	}
+	if kind == queued {
+		if _, err := conn.Exec(ctx, statements["head"]); err != nil {
+			return fmt.Errorf("fill the head: %w", err)
+		}
+	}
+	_, err = conn.Exec(ctx, "VACUUM ANALYZE postroom_message, postroom_work, postroom_done, postroom_lane")
+	return err
+}
+
+// named splits a file of statements, each below a line "-- name: …".
+func named(text string) (map[string]string, error) {
+	statements := map[string]string{}
+	for _, part := range strings.Split(text, "-- name: ")[1:] {
+		name, statement, ok := strings.Cut(part, "\n")
+		if !ok {
+			return nil, fmt.Errorf("statement %q is empty", name)
+		}
+		statements[strings.TrimSpace(name)] = strings.TrimSuffix(strings.TrimSpace(statement), ";")
+	}
+	return statements, nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import "time"
+
+// sizes of a run. What a system does within a time is counted, so that a slow
+// one does not make the run long.
+type sizes struct {
+	form   string
+	rounds int
+	// span is how long messages are received, and how long a drain may take.
+	span, drainSpan time.Duration
+	// drain is how many messages wait when a drain begins.
+	drain int
+	// latency is how long messages are sent at 200 a second.
+	latency time.Duration
+	// How many rows lie beside.
+	done, scheduled, queued int
+	// sqlite divides, for SQLite, what lies beside and how long it is held.
+	sqlite int
+	// snapshot is how long a snapshot is held open.
+	snapshot time.Duration
+	// lease of the worker that is killed, and how many messages it holds.
+	lease time.Duration
+	held  int
+	// patient waits for River's rescuer, which looks every 30 seconds.
+	patient bool
+	// waiting messages, of which a worker's memory must not depend.
+	waiting int
+}
+
+var forms = []sizes{
+	{
+		form: "full", rounds: 3, span: 1500 * time.Millisecond, drainSpan: 3 * time.Second, drain: 40_000, latency: 4 * time.Second,
+		done: 5_000_000, scheduled: 1_000_000, queued: 200_000, sqlite: 5,
+		snapshot: 2 * time.Minute, lease: 30 * time.Second, held: 100, patient: true, waiting: 1_000_000,
+	},
+	{
+		form: "quick", rounds: 3, span: 200 * time.Millisecond, drainSpan: time.Second, drain: 5_000, latency: 500 * time.Millisecond,
+		done: 50_000, scheduled: 20_000, queued: 10_000, sqlite: 5,
+		snapshot: 2 * time.Second, lease: 2 * time.Second, held: 50, waiting: 20_000,
+	},
+	{
+		form: "smoke", rounds: 1, span: 5 * time.Millisecond, drainSpan: 300 * time.Millisecond, drain: 50, latency: 25 * time.Millisecond,
+		done: 50, scheduled: 50, queued: 50, sqlite: 1,
+		snapshot: 20 * time.Millisecond, lease: 500 * time.Millisecond, held: 5, waiting: 50,
+	},
+}

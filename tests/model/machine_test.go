@@ -91,6 +91,28 @@ func several[T any](t *rapid.T, label string, most int, draw func() T) []T {
 	return list
 }
 
+// batch makes puts all of one key, or each of its own: a repeated key may come
+// after its neighbours, and how messages that are in no common group then follow
+// one another is open. For the same reason at most one is guarded: which of two
+// goes first that expire together is open too.
+func batch(puts []put, sameKey bool) []put {
+	seen, guarded := map[postroom.Key]bool{}, false
+	var list []put
+	for _, p := range puts {
+		if sameKey {
+			p.Message.Consumer, p.Message.ID = puts[0].Message.Consumer, puts[0].Message.ID
+		} else if seen[p.Message.Key()] {
+			continue
+		}
+		if p.Mode == box.Guard && guarded {
+			p.Mode = box.Once
+		}
+		seen[p.Message.Key()], guarded = true, guarded || p.Mode == box.Guard
+		list = append(list, p)
+	}
+	return list
+}
+
 // actions are the calls that rapid chooses from.
 func actions(p *pair) map[string]func(*rapid.T) {
 	holding := func(act func(*rapid.T)) func(*rapid.T) {
@@ -102,15 +124,7 @@ func actions(p *pair) map[string]func(*rapid.T) {
 		}
 	}
 	puts := func(t *rapid.T) []put {
-		guarded := false
-		list := several(t, "puts", 4, func() put { return drawPut(t) })
-		for i := range list {
-			if list[i].Mode == box.Guard && guarded {
-				list[i].Mode = box.Once // which of two that expire together goes first is open
-			}
-			guarded = guarded || list[i].Mode == box.Guard
-		}
-		return list
+		return batch(several(t, "puts", 4, func() put { return drawPut(t) }), of(t, "same key", false, false, true))
 	}
 	settlements := func(t *rapid.T) []settlement {
 		return several(t, "settlements", 3, func() settlement { return drawSettlement(t, p) })

@@ -23,6 +23,7 @@ type Box struct {
 	tally    *tally
 	intake   *gather
 	wakers   wakers
+	distant  distant
 	running  sync.Map // Seq of each message that runs in this process
 	warned   sync.Map // what was warned of once
 }

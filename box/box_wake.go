@@ -1,6 +1,10 @@
 package box
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // wakers are the workers of this process that wait for messages.
 type wakers struct {
@@ -25,7 +29,64 @@ func (b *Box) Wait() (hints <-chan struct{}, stop func()) {
 	}
 }
 
+// wake lets the workers of this process know, and those of others soon.
 func (b *Box) wake() {
+	b.wakeHere()
+	if w, ok := b.store.(Waker); ok {
+		b.distant.wake(func(ctx context.Context) error { return w.Wake(ctx, b.consumer) })
+	}
+}
+
+// listen lets hints of other processes through until ctx is done.
+func (b *Box) listen(ctx context.Context) {
+	if w, ok := b.store.(Waker); ok {
+		w.Listen(ctx, b.consumer, b.wakeHere)
+	}
+}
+
+// distant sends hints to other processes, one at a time: what comes while one is
+// on its way is told by the next.
+type distant struct {
+	mu      sync.Mutex
+	sending bool
+	again   bool
+}
+
+const (
+	// A hint costs a commit, and commits with hints wait for each other.
+	hintPause = 10 * time.Millisecond
+	hintTime  = 5 * time.Second
+)
+
+func (d *distant) wake(send func(context.Context) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sending {
+		d.again = true
+		return
+	}
+	d.sending = true
+	go d.run(send)
+}
+
+func (d *distant) run(send func(context.Context) error) {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), hintTime)
+		_ = send(ctx) // a hint that is lost costs others the time to their next poll
+		cancel()
+		time.Sleep(hintPause)
+		d.mu.Lock()
+		if !d.again {
+			d.sending = false
+			d.mu.Unlock()
+			return
+		}
+		d.again = false
+		d.mu.Unlock()
+	}
+}
+
+func (b *Box) wakeHere() {
 	b.wakers.mu.Lock()
 	defer b.wakers.mu.Unlock()
 	for ch := range b.wakers.all {

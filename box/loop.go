@@ -122,6 +122,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	owned.Go(func() { l.keeper.Run(chores) })
 	owned.Go(func() { l.settler.run(chores) })
 	owned.Go(func() { l.reap(chores) })
+	owned.Go(func() { l.box.listen(chores) })
 	err := l.serve(ctx)
 	close(l.stopping)
 	err = errors.Join(err, l.drain(kill))

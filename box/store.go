@@ -114,6 +114,15 @@ type (
 	// worker can refuse a configuration that would starve itself. 0: no limit.
 	Pool interface{ MaxConns() int }
 
+	// A Waker lets processes tell each other that there may be something to
+	// claim. Its hints may be lost: whoever waits for them polls as well.
+	Waker interface {
+		// Wake tells all that listen.
+		Wake(ctx context.Context, consumer string) error
+		// Listen calls hint for each Wake, until ctx is done.
+		Listen(ctx context.Context, consumer string, hint func())
+	}
+
 	// A Serial store has one writer at a time. While a transaction of a process
 	// writes, nobody else can claim or reap: its leases need no renewal then, and a
 	// second flush would only wait.

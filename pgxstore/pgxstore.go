@@ -4,6 +4,8 @@ package pgxstore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
 	"github.com/postroom/postroom/sqlstore"
 	"github.com/postroom/postroom/sqlstore/postgres"
 )
@@ -19,8 +22,15 @@ import (
 // Options of a store. The zero value consists entirely of defaults.
 type Options = sqlstore.Options
 
-// Store is a sqlstore.Store on a pgx pool.
-type Store struct{ *sqlstore.Store }
+// Store is a sqlstore.Store on a pgx pool. Besides, it wakes the workers of other
+// processes.
+type Store struct {
+	*sqlstore.Store
+	pool    *pgxpool.Pool
+	channel string
+}
+
+var _ box.Waker = (*Store)(nil)
 
 // Open makes a store on the caller's pool, which stays the caller's to close. It
 // does not touch the database; Migrate creates the tables.
@@ -31,7 +41,14 @@ func Open(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{store}, nil
+	return &Store{store, pool, channel(opts)}, nil
+}
+
+// channel is the name under which the processes of one table set notify each
+// other. A hash, because names of channels are short.
+func channel(opts Options) string {
+	sum := sha256.Sum256([]byte(opts.Schema + "." + opts.Prefix))
+	return "postroom_" + hex.EncodeToString(sum[:8])
 }
 
 // Tx lets a store work inside the caller's transaction.

@@ -25,9 +25,10 @@ const (
 type IdempotentOptions struct {
 	// Mode is ModeOnce or ModeGuard. Default ModeOnce.
 	Mode Mode
-	// ReleaseOnError and Lease are those of GuardOptions.
+	// ReleaseOnError is that of GuardOptions. Default false.
 	ReleaseOnError bool
-	Lease          time.Duration
+	// Lease is that of GuardOptions. Default 30 s.
+	Lease time.Duration
 	// Handler is the name recorded with outcomes. Default: the name of the
 	// function.
 	Handler string

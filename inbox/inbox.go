@@ -1,7 +1,3 @@
-// Package inbox admits each message once and sees it through. An Inbox works in
-// three modes, which can be mixed on one message: Once runs your writes and the
-// mark in one transaction; Guard marks first and then runs what lies outside the
-// database; Receive keeps the message, and a Worker handles it later.
 package inbox
 
 import (
@@ -60,10 +56,12 @@ type Options struct {
 	// Default: the next message of the group goes.
 	HoldGroup bool
 	// PayloadRetention is how long payload and headers of a done message are
-	// kept; then only the record of it remains. Default 30 days; Forever.
+	// kept; then only the record of it remains. Default 30 days; Forever has
+	// no end.
 	PayloadRetention time.Duration
 	// RecordRetention is how long a done message is remembered, and so how late
-	// a duplicate may come and still be recognised. Default 30 days; Forever.
+	// a duplicate may come and still be recognised. Default 30 days; Forever has
+	// no end.
 	RecordRetention time.Duration
 	// CleanupEvery is the interval of RunCleanup. Default 1 hour.
 	CleanupEvery time.Duration

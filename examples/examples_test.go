@@ -3,6 +3,7 @@ package examples_test
 import (
 	"bytes"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -80,5 +81,20 @@ func TestEachExampleKeepsItsClaimAndPrintsWhatTheDocumentsSay(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheReadmeShowsTheQuickstartAsItIs(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("quickstart/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(program), "package main")
+	if !strings.Contains(string(readme), "```go\npackage main"+code+"```\n") {
+		t.Error("README.md does not show examples/quickstart/main.go from its package clause on; copy it there")
 	}
 }

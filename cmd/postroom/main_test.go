@@ -64,7 +64,7 @@ func TestHelpShowsExamplesAndExitStatus(t *testing.T) {
 	t.Setenv("POSTROOM_DB", "postgres://app:s3cret@db/shop")
 	for name, args := range map[string][]string{
 		"help": {"--help"}, "help-schema": {"schema", "--help"}, "help-migrate": {"migrate", "--help"},
-		"help-cleanup": {"cleanup", "--help"}, "help-stats": {"stats", "--help"},
+		"help-cleanup": {"cleanup", "--help"}, "help-demo": {"demo", "--help"}, "help-stats": {"stats", "--help"},
 	} {
 		golden(t, name, must(t, args...))
 	}

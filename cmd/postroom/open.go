@@ -35,14 +35,18 @@ type database struct {
 // An opened store is closed by its close.
 type opened struct {
 	*sqlstore.Store
-	db *sql.DB
+	db      *sql.DB
+	dialect *sqlstore.Dialect
 	// label names the database in output, without its password.
 	label string
 }
 
 func (o *opened) close() { _ = o.db.Close() }
 
-const connectTime = 10 * time.Second
+const (
+	connectTime = 10 * time.Second
+	idleConns   = 32
+)
 
 // open connects. create lets a SQLite file come into being; otherwise it must be
 // there, so that a mistyped path is an error and not an empty database.
@@ -60,11 +64,13 @@ func (d *database) open(ctx context.Context, create bool) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Workers use many connections at once, and a new one each time is slow.
+	db.SetMaxIdleConns(idleConns)
 	store, err := sqlstore.Open(db, dialect, sqlstore.Options{Schema: d.Schema, Prefix: d.Prefix})
 	if err != nil {
 		return nil, errors.Join(usageError{err}, db.Close())
 	}
-	o := &opened{store, db, redact(d.URL)}
+	o := &opened{store, db, dialect, redact(d.URL)}
 	pingCtx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	if err := db.PingContext(pingCtx); err != nil {

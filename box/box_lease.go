@@ -31,16 +31,46 @@ func (b *Box) Claim(ctx context.Context, req ClaimRequest) ([]*postroom.Message,
 	if req.Limit > maxBatch {
 		b.warnOnce(ctx, "batch is larger than recommended", "limit", req.Limit, "recommended", maxBatch)
 	}
-	req.Consumer, req.Hold = b.consumer, b.opts.HoldGroup
-	req.Expired = func(m *postroom.Message) { b.died(ctx, m.Key(), m.Topic, Expired, m) }
 	began := time.Now()
-	msgs, err := b.store.Claim(ctx, req)
+	msgs, err := b.store.Claim(ctx, b.claiming(ctx, req))
 	b.observe.Claimed(ctx, postroom.ClaimedEvent{Scope: b.scope, Asked: req.Limit, Got: len(msgs), Took: time.Since(began), Err: err})
 	if err != nil {
 		return nil, fmt.Errorf("claim from %s: %w", b.scope.Store, err)
 	}
 	b.log.DebugContext(ctx, "messages claimed", "messages", len(msgs), "asked", req.Limit)
 	return msgs, nil
+}
+
+// claiming completes a request with what is this box's to say.
+func (b *Box) claiming(ctx context.Context, req ClaimRequest) ClaimRequest {
+	req.Consumer, req.Hold = b.consumer, b.opts.HoldGroup
+	req.Expired = func(m *postroom.Message) { b.died(ctx, m.Key(), m.Topic, Expired, m) }
+	return req
+}
+
+// exchanger gives the store if settling and claiming are cheaper together there.
+func (b *Box) exchanger() Exchanger {
+	if ex, ok := b.store.(Exchanger); ok && ex.Exchanges() {
+		return ex
+	}
+	return nil
+}
+
+// exchange is Settle and Claim of what is ready, together.
+func (b *Box) exchange(ctx context.Context, ex Exchanger, ends []End, req ClaimRequest) ([]Settled, []*postroom.Message, error) {
+	settlements, err := b.settlements(ends)
+	if err != nil {
+		return nil, nil, err
+	}
+	began := time.Now()
+	results, msgs, err := ex.Exchange(ctx, settlements, b.claiming(ctx, req))
+	b.observe.Claimed(ctx, postroom.ClaimedEvent{Scope: b.scope, Asked: req.Limit, Got: len(msgs), Took: time.Since(began), Err: err})
+	if err != nil {
+		return nil, nil, fmt.Errorf("settle and claim in %s: %w", b.scope.Store, err)
+	}
+	b.Report(ctx, ends, results)
+	b.log.DebugContext(ctx, "messages claimed", "messages", len(msgs), "asked", req.Limit)
+	return results, msgs, nil
 }
 
 // An End is the settlement of a message. The message is for logs and totals; it

@@ -34,8 +34,9 @@ type Loop struct {
 	work     context.Context // what runs live in
 
 	// What follows belongs to the goroutine of Run.
-	busy      int // slots whose handler runs
-	unsettled int // messages that ran and are not settled
+	busy      int    // slots whose handler runs
+	unsettled int    // messages that ran and are not settled
+	ended     []*Job // of those, what the settler does not have yet
 	look      look
 	lastFull  time.Time
 	idle      time.Duration // from the last rest to its poll
@@ -144,6 +145,7 @@ func (l *Loop) serve(ctx context.Context) error {
 			}
 			continue
 		}
+		l.hand()
 		if l.look == lookNot && l.opts.UntilIdle && l.held() == 0 {
 			return nil
 		}
@@ -238,12 +240,53 @@ func (l *Loop) request(req ClaimRequest) ([]*postroom.Message, error) {
 	ctx, cancel := context.WithTimeout(l.lasting, l.opts.Lease/renewAt)
 	defer cancel()
 	req.Owner, req.Lease = l.opts.Owner, l.opts.Lease
-	msgs, err := l.box.Claim(ctx, req)
+	var (
+		msgs []*postroom.Message
+		err  error
+	)
+	if ex := l.box.exchanger(); ex != nil && req.ReadyOnly && !req.Suspect && len(l.ended) > 0 {
+		msgs, err = l.exchange(ctx, ex, req)
+	} else {
+		l.hand()
+		msgs, err = l.box.Claim(ctx, req)
+	}
 	if err != nil {
 		l.keeper.note(err)
 		l.box.log.WarnContext(ctx, "claim failed, will try again", "error", err)
 	}
 	return msgs, err
+}
+
+// exchange settles what has ended with the claim. What that leaves open is the
+// settler's.
+func (l *Loop) exchange(ctx context.Context, ex Exchanger, req ClaimRequest) ([]*postroom.Message, error) {
+	n := min(len(l.ended), settleWidth)
+	jobs := l.ended[:n:n]
+	l.ended = l.ended[n:]
+	l.hand()
+	var ends []End
+	for _, j := range jobs {
+		ends = append(ends, j.Ends...)
+	}
+	results, msgs, err := l.box.exchange(ctx, ex, ends, req)
+	if err != nil {
+		l.settler.add(jobs...)
+		return nil, err
+	}
+	done, again := conclude(jobs, results)
+	l.settler.add(again...)
+	for _, j := range done {
+		l.settle(j)
+	}
+	return msgs, nil
+}
+
+// hand gives the settler what has ended.
+func (l *Loop) hand() {
+	if len(l.ended) > 0 {
+		l.settler.add(l.ended...)
+		l.ended = nil
+	}
 }
 
 // startAll starts what was claimed. It puts back what came too late, and what an
@@ -293,11 +336,12 @@ func (l *Loop) start(part Part, asked time.Time) {
 	}()
 }
 
-// finish takes back the slots of a run and has its end settled.
+// finish takes back the slots of a run. Its end is settled with the next claim,
+// or by the settler when there is none.
 func (l *Loop) finish(job *Job) {
 	l.busy -= len(job.Messages)
 	l.unsettled += len(job.Messages)
-	l.settler.add(job)
+	l.ended = append(l.ended, job)
 }
 
 // settle forgets a job. The next of a group can run now.
@@ -331,6 +375,7 @@ func (l *Loop) drain(kill context.CancelCauseFunc) error {
 		over = time.After(grace)
 	}
 	for l.held() > 0 {
+		l.hand()
 		select {
 		case job := <-l.finished:
 			l.finish(job)

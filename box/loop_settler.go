@@ -95,6 +95,20 @@ func (s *settler) settle(ctx context.Context, jobs []*Job) (again []*Job, err er
 	if err != nil {
 		return jobs, err
 	}
+	done, again := conclude(jobs, results)
+	for _, j := range done {
+		select {
+		case s.settled <- j:
+		case <-ctx.Done():
+			return again, ctx.Err()
+		}
+	}
+	return again, nil
+}
+
+// conclude parts jobs by the results of their ends: those that are settled, and
+// those of which something was locked.
+func conclude(jobs []*Job, results []Settled) (done, again []*Job) {
 	for _, j := range jobs {
 		var locked []End
 		for i := range j.Ends {
@@ -106,13 +120,9 @@ func (s *settler) settle(ctx context.Context, jobs []*Job) (again []*Job, err er
 		j.Ends = locked
 		if len(locked) > 0 {
 			again = append(again, j)
-			continue
-		}
-		select {
-		case s.settled <- j:
-		case <-ctx.Done():
-			return again, ctx.Err()
+		} else {
+			done = append(done, j)
 		}
 	}
-	return again, nil
+	return done, again
 }

@@ -123,6 +123,15 @@ type (
 		Listen(ctx context.Context, consumer string, hint func())
 	}
 
+	// An Exchanger settles and claims together.
+	Exchanger interface {
+		// Exchanges reports whether that costs less than one after the other.
+		Exchanges() bool
+		// Exchange is Settle and then Claim, with one commit. An error means that
+		// neither took effect, except postroom.ErrUnknown.
+		Exchange(ctx context.Context, settlements []Settlement, req ClaimRequest) ([]Settled, []*postroom.Message, error)
+	}
+
 	// A Serial store has one writer at a time. While a transaction of a process
 	// writes, nobody else can claim or reap: its leases need no renewal then, and a
 	// second flush would only wait.

@@ -125,6 +125,37 @@ func (d *poolDB) Begin(ctx context.Context) (sqlstore.TxConn, error) {
 	return &poolTx{runner{tx}, tx}, nil
 }
 
+// Pipeline runs the steps in one implicit transaction, which commits at its end.
+func (d *poolDB) Pipeline(ctx context.Context, steps []sqlstore.Step) error {
+	var batch pgx.Batch
+	for _, step := range steps {
+		batch.Queue(step.Query, step.Args...)
+	}
+	results := d.pool.SendBatch(ctx, &batch)
+	for _, step := range steps {
+		if err := readStep(results, step); err != nil {
+			_ = results.Close()
+			return err
+		}
+	}
+	// The commit's answer comes with the end of the batch.
+	return results.Close()
+}
+
+func readStep(results pgx.BatchResults, step sqlstore.Step) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := step.Scan(pgxRows{rows}); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 func (d *poolDB) MaxConns() int { return int(d.pool.Config().MaxConns) }
 
 type poolTx struct {

@@ -118,15 +118,20 @@ type claimedMessage struct {
 	now  time.Time
 }
 
+func scanClaimed(r Rows, claimed *[]*claimedMessage) error {
+	c := new(claimedMessage)
+	*claimed = append(*claimed, c)
+	return r.Scan(append(append(messageCells(&c.Message), workCells(&c.work)...), (*timeCell)(&c.now))...)
+}
+
+func (q *session) claimArgs(limit int, req box.ClaimRequest) []any {
+	return q.values([]any{req.Consumer, int64(limit), req.Owner, micros(req.Lease)})
+}
+
 func (q *session) claim(ctx context.Context, name string, limit int, req box.ClaimRequest) ([]*claimedMessage, error) {
 	var claimed []*claimedMessage
-	scan := func(r Rows) error {
-		c := new(claimedMessage)
-		cells := append(append(messageCells(&c.Message), workCells(&c.work)...), (*timeCell)(&c.now))
-		claimed = append(claimed, c)
-		return r.Scan(cells...)
-	}
-	args := []any{req.Consumer, int64(limit), req.Owner, micros(req.Lease)}
+	scan := func(r Rows) error { return scanClaimed(r, &claimed) }
+	args := q.claimArgs(limit, req)
 	if !q.has("claimed") {
 		return claimed, q.query(ctx, name, scan, args...)
 	}

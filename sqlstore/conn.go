@@ -29,6 +29,19 @@ type DB interface {
 	MaxConns() int
 }
 
+// A Pipeliner is a DB that can run several statements with one round trip and
+// one commit.
+type Pipeliner interface {
+	Pipeline(ctx context.Context, steps []Step) error
+}
+
+// A Step is one statement of a pipeline.
+type Step struct {
+	Query string
+	Args  []any
+	Scan  func(Rows) error
+}
+
 // A TxConn is a transaction on a DB.
 type TxConn interface {
 	Conn

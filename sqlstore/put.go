@@ -133,30 +133,51 @@ func (s *Store) putCaller(ctx context.Context, q *session, puts []box.Put, resul
 // putOwn commits rounds in transactions of the store's own. Messages whose rows
 // or keys are held elsewhere go apart, each by itself, so that they don't hold
 // up their neighbours.
+//
+// Once some are in, an error is told in the results of the others.
 func (s *Store) putOwn(ctx context.Context, puts []box.Put, results []box.PutResult) error {
 	list, follow := rounds(puts, results)
-	for _, round := range list {
-		left, err := s.putNew(ctx, round)
-		if err != nil {
+	for n, round := range list {
+		left, err := s.putOwnRound(ctx, round)
+		if err == nil {
+			continue
+		}
+		if n == 0 && len(left) == len(round) {
 			return err
 		}
-		if len(left) > 1 || (len(left) == 1 && left[0].put.Divert) {
-			if left, err = s.putShared(ctx, left); err != nil {
-				return err
+		for _, rest := range append([][]intake{left}, list[n+1:]...) {
+			for _, in := range rest {
+				*in.result = box.PutResult{Err: err}
 			}
 		}
-		for _, in := range left {
-			if in.put.Divert {
-				*in.result = box.PutResult{Err: box.ErrHeld}
-				continue
-			}
-			if err := s.putAlone(ctx, in); err != nil {
-				return err
-			}
-		}
+		break
 	}
 	follow()
 	return nil
+}
+
+// putOwnRound takes in messages with distinct keys. With an error it gives those
+// that have no result.
+func (s *Store) putOwnRound(ctx context.Context, round []intake) (left []intake, err error) {
+	if left, err = s.putNew(ctx, round); err != nil {
+		return round, err
+	}
+	if len(left) > 1 || (len(left) == 1 && left[0].put.Divert) {
+		open := left
+		if left, err = s.putShared(ctx, open); err != nil {
+			return open, err
+		}
+	}
+	for i, in := range left {
+		if in.put.Divert {
+			*in.result = box.PutResult{Err: box.ErrHeld}
+			continue
+		}
+		if err := s.putAlone(ctx, in); err != nil {
+			return left[i:], err
+		}
+	}
+	return nil, nil
 }
 
 // putNew takes in what is new with a single statement, where the dialect has

@@ -33,74 +33,113 @@ func (s *Store) Settle(ctx context.Context, tx postroom.Tx, settlements []box.Se
 		return settled, err
 	}
 	settled, rest, err := s.ack(ctx, settlements)
-	if err != nil || len(rest) == 0 {
-		return settled, err
-	}
-	left := pick(settlements, rest)
-	err = s.write(ctx, "settle", func(q *session) error {
-		more, lanes, err := q.settle(ctx, left)
-		for i, at := range rest {
-			if err == nil {
-				settled[at] = more[i]
-			}
-		}
-		vacated = lanes
-		return err
-	})
 	if err != nil {
 		return nil, err
 	}
-	for consumer := range vacated {
-		// Only time is lost if this fails: the next claim does the same.
-		_ = s.fillLanes(ctx, consumer)
+	if err := s.settleRest(ctx, settlements, settled, rest); err != nil && len(rest) == len(settlements) {
+		return nil, err
 	}
 	return settled, nil
+}
+
+// settleRest ends the leases that need more than one statement. When that fails,
+// they count as locked, since others may be settled already.
+func (s *Store) settleRest(ctx context.Context, settlements []box.Settlement, settled []box.Settled, rest []int) error {
+	if len(rest) == 0 {
+		return nil
+	}
+	var (
+		more    []box.Settled
+		vacated map[string]bool
+	)
+	left := pick(settlements, rest)
+	err := s.write(ctx, "settle", func(q *session) (err error) {
+		more, vacated, err = q.settle(ctx, left)
+		return err
+	})
+	for i, at := range rest {
+		settled[at] = box.Settled{Locked: true}
+		if err == nil {
+			settled[at] = more[i]
+		}
+	}
+	if err == nil {
+		s.fillAll(ctx, vacated)
+	}
+	return err
+}
+
+// fillAll fills lanes that were vacated. Only time is lost if that fails: the
+// next claim does the same.
+func (s *Store) fillAll(ctx context.Context, vacated map[string]bool) {
+	for consumer := range vacated {
+		_ = s.fillLanes(ctx, consumer)
+	}
+}
+
+// acks are settlements that are nothing but success, as the statement "ack"
+// takes them.
+type acks struct {
+	rows [][]any
+	at   map[int64]int // index of the settlement, by Seq
+	// superseded holds what the statement gave back, by Seq.
+	superseded map[int64]bool
+}
+
+// acks parts settlements into those and the rest.
+func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
+	a = acks{at: map[int64]int{}, superseded: map[int64]bool{}}
+	single := (&session{store: s}).has("ack")
+	for i := range settlements {
+		l := settlements[i].Lease
+		if _, twice := a.at[l.Seq]; !single || settlements[i].Verb != box.Ack || twice {
+			rest = append(rest, i)
+			continue
+		}
+		a.at[l.Seq] = i
+		a.rows = append(a.rows, []any{
+			l.Seq, l.Owner, l.Fence, int64(l.Revision), settlements[i].Handler,
+			settlements[i].Discarded, postroom.ErrorText(settlements[i].Note),
+		})
+	}
+	return a, rest
+}
+
+func (a *acks) scan(r Rows) error {
+	var (
+		seq int64
+		old bool
+	)
+	defer func() { a.superseded[seq] = old }()
+	return r.Scan((*intCell)(&seq), (*boolCell)(&old))
+}
+
+// results fills in what the statement did, and gives what it left.
+func (a *acks) results(settled []box.Settled) (left []int) {
+	for seq, i := range a.at {
+		old, done := a.superseded[seq]
+		if !done {
+			left = append(left, i)
+			continue
+		}
+		settled[i] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
+	}
+	return left
 }
 
 // ack ends with a single statement what is nothing but success, where the
 // dialect has one, and gives the rest.
 func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled []box.Settled, rest []int, err error) {
 	settled = make([]box.Settled, len(settlements))
-	single := (&session{store: s}).has("ack")
-	var rows [][]any
-	at, named := map[int64]int{}, map[int64]bool{}
-	for i := range settlements {
-		l := settlements[i].Lease
-		twice := named[l.Seq] // then the first one counts, whatever it is
-		named[l.Seq] = true
-		if !single || settlements[i].Verb != box.Ack || twice {
-			rest = append(rest, i)
-			continue
-		}
-		at[l.Seq] = i
-		rows = append(rows, []any{
-			l.Seq, l.Owner, l.Fence, int64(l.Revision), settlements[i].Handler,
-			settlements[i].Discarded, postroom.ErrorText(settlements[i].Note),
-		})
-	}
-	if len(rows) == 0 {
+	a, rest := s.acks(settlements)
+	if len(a.rows) == 0 {
 		return settled, rest, nil
 	}
-	superseded := map[int64]bool{}
 	err = s.one(ctx, "settle", func(q *session) error {
-		clear(superseded)
-		return q.each(ctx, "ack", rows, func(r Rows) error {
-			var (
-				seq int64
-				old bool
-			)
-			defer func() { superseded[seq] = old }()
-			return r.Scan((*intCell)(&seq), (*boolCell)(&old))
-		})
+		clear(a.superseded)
+		return q.each(ctx, "ack", a.rows, a.scan)
 	})
-	for seq, i := range at {
-		old, done := superseded[seq]
-		if !done {
-			rest = append(rest, i)
-			continue
-		}
-		settled[i] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
-	}
+	rest = append(rest, a.results(settled)...)
 	slices.Sort(rest)
 	return settled, rest, err
 }

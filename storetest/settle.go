@@ -179,4 +179,45 @@ var settleCases = []entry{
 		c.ignored(lease, box.Ack, "the lease was given back")
 		c.expect("a", "ready", "nothing ran")
 	}},
+	{"IBX-044+IBX-036+P3_settling_and_claiming_together_are_both", func(c *suite) {
+		c.receiveAll("acked", "failed", "lost", "next", "after")
+		got := c.claim(3)
+		c.settle(got[2].Lease, box.Ack)
+		settled, claimed := c.exchange([]box.Settlement{
+			{Lease: got[0].Lease, Verb: box.Ack, Handler: "h"},
+			{Lease: got[1].Lease, Verb: box.Fail, Error: "no"},
+			{Lease: got[2].Lease, Verb: box.Ack},
+			{Lease: got[0].Lease, Verb: box.Ack},
+		}, 1)
+		equal(c, []bool{settled[0].Applied, settled[1].Applied, settled[2].Applied, settled[3].Applied},
+			[]bool{true, true, false, false}, "only current leases end, and each once")
+		equal(c, ids(claimed), []string{"next"}, "the limit holds, and the order of arrival")
+		c.expect("acked", "done", "its run succeeded")
+		c.expect("failed", "dead", "its run failed for good")
+		equal(c, c.get("acked").Done.Handler, "h", "the handler is recorded")
+		c.settle(claimed[0].Lease, box.Ack)
+	}},
+	{"LANE+P3_settling_a_head_with_a_claim_lets_its_group_go_on", func(c *suite) {
+		for _, id := range []string{"a", "b"} {
+			c.receive(id, group("g"))
+		}
+		head := c.claimOne("a")
+		settled, _ := c.exchange([]box.Settlement{{Lease: head.Lease, Verb: box.Ack}}, 1)
+		c.is(settled[0].Applied, "the head's lease was current")
+		if rec := c.get("b"); rec.Stage != postroom.StageLeased {
+			c.claimOne("b")
+		}
+	}},
+}
+
+// exchange settles and claims, together where the store can do so.
+func (c *suite) exchange(settlements []box.Settlement, limit int) ([]box.Settled, []*postroom.Message) {
+	c.Helper()
+	if ex, ok := c.Store.(box.Exchanger); ok && ex.Exchanges() {
+		req := box.ClaimRequest{Consumer: c.consumer, Owner: worker, Lease: leaseTime, Limit: limit, ReadyOnly: true}
+		settled, claimed, err := ex.Exchange(c.ctx, settlements, req)
+		c.must(err, "exchange")
+		return settled, claimed
+	}
+	return c.settleAll(settlements...), c.claimWith(box.ClaimRequest{Limit: limit, ReadyOnly: true})
 }

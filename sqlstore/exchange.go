@@ -1,0 +1,87 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
+)
+
+// Exchanges reports whether settling and claiming can share a commit here: with
+// one writer always, else where the driver has pipelines.
+func (s *Store) Exchanges() bool {
+	_, pipelines := s.db.(Pipeliner)
+	return s.dialect.SingleWriter || (pipelines && (&session{store: s}).has("ack"))
+}
+
+// Exchange settles and claims what is ready. See box.Exchanger.
+func (s *Store) Exchange(ctx context.Context, settlements []box.Settlement, req box.ClaimRequest) ([]box.Settled, []*postroom.Message, error) {
+	if s.closed.Load() {
+		return nil, nil, postroom.ErrClosed
+	}
+	if s.dialect.SingleWriter {
+		return s.exchangeInOne(ctx, settlements, req)
+	}
+	return s.exchangeInPipeline(ctx, settlements, req)
+}
+
+// exchangeInOne does both in one transaction.
+func (s *Store) exchangeInOne(ctx context.Context, settlements []box.Settlement, req box.ClaimRequest) ([]box.Settled, []*postroom.Message, error) {
+	var (
+		settled []box.Settled
+		vacated map[string]bool
+		claimed []*claimedMessage
+	)
+	err := s.write(ctx, "exchange", func(q *session) (err error) {
+		if settled, vacated, err = q.settle(ctx, settlements); err != nil {
+			return err
+		}
+		for consumer := range vacated {
+			if _, err := q.fill(ctx, consumer); err != nil {
+				return err
+			}
+		}
+		claimed, err = q.claim(ctx, "claim", req.Limit, req)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return settled, s.delivered(ctx, claimed, req), nil
+}
+
+// exchangeInPipeline acknowledges and claims with one round trip. What is not
+// plainly acknowledged is settled after it.
+func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settlement, req box.ClaimRequest) ([]box.Settled, []*postroom.Message, error) {
+	var (
+		a, rest = s.acks(settlements)
+		q       = &session{store: s}
+		claimed []*claimedMessage
+	)
+	claim := Step{
+		Query: q.text("claim"), Args: q.claimArgs(req.Limit, req),
+		Scan: func(r Rows) error { return scanClaimed(r, &claimed) },
+	}
+	steps := []Step{claim}
+	if len(a.rows) > 0 {
+		steps = []Step{{Query: q.text("ack"), Args: s.dialect.Batch(a.rows), Scan: a.scan}, claim}
+	}
+	err := s.one(ctx, "exchange", func(*session) error {
+		clear(a.superseded)
+		claimed = nil
+		if err := s.db.(Pipeliner).Pipeline(ctx, steps); err != nil {
+			return fmt.Errorf("exchange: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	settled := make([]box.Settled, len(settlements))
+	rest = append(rest, a.results(settled)...)
+	slices.Sort(rest)
+	_ = s.settleRest(ctx, settlements, settled, rest) // what failed is marked
+	return settled, s.delivered(ctx, claimed, req), nil
+}

@@ -8,7 +8,7 @@ help: ## print the targets
 quick: ## build, vet and the tests that need no service
 	go build work
 	go vet work
-	go test work
+	go test -short work
 	@missing="$$(scripts/services missing)"; [ -z "$$missing" ] || \
 		echo "quick: tests that need these were skipped: $$missing(make test runs them)"
 

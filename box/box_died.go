@@ -36,6 +36,14 @@ func (b *Box) lost(ctx context.Context, key postroom.Key, topic string, n int) {
 	b.observe.Lost(ctx, postroom.LostEvent{Scope: b.scope, Key: key, Topic: topic, Lost: n})
 }
 
+// Overdue reports a message that has waited for too long.
+func (b *Box) Overdue(ctx context.Context, r *Record) {
+	b.count(r.Topic, CountOverdue, 1)
+	b.LogAbout(ctx, slog.LevelWarn, "message is overdue", &r.Message,
+		slog.String("group", r.Group), slog.String("stage", r.Stage.String()),
+		slog.Time("since", r.FirstSeen), slog.String("error", r.LastError))
+}
+
 // Unhandled reports a message that is released because its topic has no handler.
 func (b *Box) Unhandled(ctx context.Context, m *postroom.Message) {
 	b.count(m.Topic, CountUnhandled, 1)

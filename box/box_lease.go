@@ -209,7 +209,7 @@ func (b *Box) Report(ctx context.Context, ends []End, results []Settled) {
 		b.reportEnd(ctx, e, r, topic)
 	}
 	if wake {
-		b.wake()
+		b.Wake()
 	}
 	attrs := []slog.Attr{slog.Int("messages", len(ends))}
 	for v := Ack; v <= Park; v++ {

@@ -11,14 +11,15 @@ import (
 // Move changes one message without a lease. Changed is false when it was
 // already where the move leads.
 func (b *Box) Move(ctx context.Context, m Move) (changed bool, err error) {
-	results, err := b.moveAll(ctx, []Move{m})
+	results, err := b.Moves(ctx, []Move{m})
 	if err != nil {
 		return false, err
 	}
 	return results[0].Changed && results[0].Err == nil, results[0].Err
 }
 
-func (b *Box) moveAll(ctx context.Context, moves []Move) ([]MoveResult, error) {
+// Moves changes messages without a lease, each by itself.
+func (b *Box) Moves(ctx context.Context, moves []Move) ([]MoveResult, error) {
 	for i := range moves {
 		m := &moves[i]
 		m.Key.Consumer, m.Rules = b.consumer, b.rules()
@@ -58,7 +59,7 @@ func (b *Box) reportMove(ctx context.Context, m *Move, r *MoveResult) {
 	case m.Action == MarkDead && r.State == postroom.StateDead:
 		b.died(ctx, m.Key, "", m.Reason, nil)
 	case r.State == postroom.StateProcessing:
-		b.wake()
+		b.Wake()
 	}
 }
 
@@ -77,7 +78,7 @@ func (b *Box) MoveAll(ctx context.Context, f Filter, m Move) (int, error) {
 			moves[i] = m
 			moves[i].Key = r.Key()
 		}
-		results, err := b.moveAll(ctx, moves)
+		results, err := b.Moves(ctx, moves)
 		if err != nil {
 			return moved, err
 		}
@@ -113,6 +114,12 @@ func (b *Box) List(ctx context.Context, f Filter) ([]*Record, error) {
 	}
 	if f.Limit < 0 || f.Limit > maxList {
 		return nil, &postroom.ArgumentError{Argument: "limit", Reason: fmt.Sprintf("is %d, allowed are 1 to %d, or 0 for 100", f.Limit, maxList)}
+	}
+	if f.State != postroom.StateDone && !(f.DoneFrom.IsZero() && f.DoneUntil.IsZero()) {
+		return nil, &postroom.ArgumentError{Argument: "DoneFrom and DoneUntil", Reason: "select by an end that only done messages have"}
+	}
+	if f.State != postroom.StateProcessing && f.Overdue != 0 {
+		return nil, &postroom.ArgumentError{Argument: "Overdue", Reason: "selects only messages that are processing"}
 	}
 	f.Consumer = b.consumer
 	return l.List(ctx, f)

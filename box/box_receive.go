@@ -233,7 +233,7 @@ func (b *Box) flush(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.wake()
+	b.Wake()
 	b.logBatch(ctx, puts, results)
 	return results, nil
 }

@@ -2,6 +2,7 @@ package box
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,7 +43,7 @@ func (b *Box) Reap(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	b.log.InfoContext(ctx, "leases reaped", "messages", total)
-	b.wake()
+	b.Wake()
 	return total, nil
 }
 
@@ -89,6 +90,28 @@ func (b *Box) Cleanup(ctx context.Context, payloads, records time.Duration) (Cle
 
 const cleanupLimit = 1000
 
+// CleanupEvery cleans up now and then at each interval, until ctx is done. A pass
+// that fails is logged, and the next one runs. The error is nil unless the store
+// can't clean up.
+func (b *Box) CleanupEvery(ctx context.Context, interval, payloads, records time.Duration) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		_, err := b.Cleanup(ctx, payloads, records)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
+			b.log.ErrorContext(ctx, "cleanup failed, the next pass will go on", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
 // Stats gives the overview of this consumer, with the totals up to now.
 func (b *Box) Stats(ctx context.Context) (*Stats, error) {
 	counter, err := ability[Counter](b, "count messages")
@@ -124,7 +147,7 @@ func (b *Box) Resume(ctx context.Context, topic, actor string) error {
 		return fmt.Errorf("resume topic in %s: %w", b.scope.Store, err)
 	}
 	b.log.InfoContext(ctx, "topic resumed", "topic", topic, "actor", actor)
-	b.wake()
+	b.Wake()
 	return nil
 }
 

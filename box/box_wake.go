@@ -29,8 +29,8 @@ func (b *Box) Wait() (hints <-chan struct{}, stop func()) {
 	}
 }
 
-// wake lets the workers of this process know, and those of others soon.
-func (b *Box) wake() {
+// Wake lets the workers of this process know, and those of others soon.
+func (b *Box) Wake() {
 	b.wakeHere()
 	if w, ok := b.store.(Waker); ok {
 		b.distant.wake(func(ctx context.Context) error { return w.Wake(ctx, b.consumer) })

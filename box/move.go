@@ -39,6 +39,19 @@ type Move struct {
 	Rules ReapRules
 }
 
+// An Order says who moves a message by hand, and why.
+type Order struct {
+	// Actor is kept in the audit with the reason. Empty: not audited.
+	Actor, Reason string
+	// Delay holds a requeued or replayed message back. Default: none.
+	Delay time.Duration
+}
+
+// Move gives the move that is ordered.
+func (o Order) Move(key postroom.Key, a Action) Move {
+	return Move{Key: key, Action: a, Delay: o.Delay, Actor: o.Actor, Reason: o.Reason}
+}
+
 // A MoveResult says what a move did.
 type MoveResult struct {
 	// Changed is false when the message was already where the move leads.

@@ -30,6 +30,12 @@ type Filter struct {
 	Topic    string
 	Source   string
 	Group    string
+	// DoneFrom and DoneUntil bound when a message was done; the first is part of
+	// what is selected, the second is not. Only with StateDone.
+	DoneFrom, DoneUntil time.Time
+	// Overdue selects what has waited for longer than this, by the store's clock,
+	// since it was received or fell due. Only with StateProcessing.
+	Overdue time.Duration
 	// After continues a listing behind the Seq of its last record.
 	After int64
 	// Limit is how many are given at most. Default 100, at most 1,000.
@@ -93,6 +99,7 @@ const (
 	CountLost       = "lost"
 	CountUnhandled  = "unhandled"
 	CountSuperseded = "superseded"
+	CountOverdue    = "overdue"
 )
 
 // Stats is an overview of a box.

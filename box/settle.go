@@ -39,6 +39,8 @@ type Settlement struct {
 	// Delay holds the next run back. 0: for Abandon the default backoff, for
 	// Release at once.
 	Delay time.Duration
+	// Forget: an Ack leaves nothing of the message, not even that it is done.
+	Forget bool
 	// Handler, Discarded and Note are recorded with an Ack.
 	Handler   string
 	Discarded bool
@@ -46,6 +48,30 @@ type Settlement struct {
 	// Hold: if this makes the head of a lane Dead, its group waits for it.
 	Hold bool
 }
+
+// SettlementOf gives what a handler's verdict asks for. The delay is set for
+// RetryAfter only.
+func SettlementOf(handler string, verdict error) Settlement {
+	s := Settlement{Handler: handler}
+	v, delay, reason := postroom.VerdictOf(verdict)
+	switch v {
+	case postroom.VerdictDone:
+		s.Verb = Ack
+	case postroom.VerdictDiscard:
+		s.Verb, s.Discarded, s.Note = Ack, true, reason
+	case postroom.VerdictDead:
+		s.Verb, s.Error = Fail, verdict.Error()
+	default:
+		s.Verb, s.Error = Abandon, verdict.Error()
+		if v == postroom.VerdictRetryAfter {
+			s.Delay = Soon(delay)
+		}
+	}
+	return s
+}
+
+// Soon makes a delay of "at once", for which a Settlement would take its default.
+func Soon(d time.Duration) time.Duration { return max(d, time.Microsecond) }
 
 // Settled says what a settlement did.
 type Settled struct {
@@ -89,6 +115,9 @@ func (s *Settlement) Decide(w Work, now time.Time) (Settled, Change) {
 	var c Change
 	switch s.Verb {
 	case Ack:
+		if s.Forget {
+			return Settled{Applied: true, State: postroom.StateDone}, Change{Fate: Forget, Work: w, Vacate: w.Group != ""}
+		}
 		c = Change{Fate: ToDone, Work: w, Vacate: w.Group != "", Done: w.done(now, s.Handler, w.Attempt+1)}
 		c.Done.Revision = s.Lease.Revision
 		c.Done.Superseded = s.Lease.Revision < w.Revision

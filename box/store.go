@@ -104,6 +104,10 @@ type (
 		Paused(ctx context.Context, consumer string) ([]string, error)
 	}
 
+	// An Outboxer has a second table set beside its own, for what leaves. It is in
+	// the same database, so that one transaction reaches both.
+	Outboxer interface{ Outbox() (Store, error) }
+
 	// A Migrator brings the schema up to date.
 	Migrator interface {
 		// Migrate is idempotent and safe when several processes start at once.

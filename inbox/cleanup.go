@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/postroom/postroom/box"
@@ -24,20 +23,5 @@ func age(d time.Duration) time.Duration { return max(d, 0) }
 // pass that fails is logged, and the next one runs. The error is nil unless the
 // store can't clean up.
 func (in *Inbox) RunCleanup(ctx context.Context) error {
-	tick := time.NewTicker(in.opts.CleanupEvery)
-	defer tick.Stop()
-	for {
-		_, err := in.Cleanup(ctx)
-		if errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-		if err != nil && ctx.Err() == nil {
-			in.box.Logger().ErrorContext(ctx, "cleanup failed, the next pass will go on", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return in.box.CleanupEvery(ctx, in.opts.CleanupEvery, age(in.opts.PayloadRetention), age(in.opts.RecordRetention))
 }

@@ -4,22 +4,15 @@ import (
 	"context"
 
 	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
 )
 
-type (
-	messageKey struct{}
-	txKey      struct{}
-)
-
-func withMessage(ctx context.Context, m *postroom.Message) context.Context {
-	return context.WithValue(ctx, messageKey{}, m)
-}
+type txKey struct{}
 
 // MessageFrom gives the message that the surrounding handler works on, for code
 // that is given only its context or its decoded payload.
 func MessageFrom(ctx context.Context) (*postroom.Message, bool) {
-	m, ok := ctx.Value(messageKey{}).(*postroom.Message)
-	return m, ok
+	return box.MessageFrom(ctx)
 }
 
 func withTx(ctx context.Context, tx postroom.Tx) context.Context {

@@ -113,7 +113,7 @@ func (d *dispatcher) route(m *postroom.Message) *route {
 	if (*d.paused.Load())[m.Topic] {
 		return parked
 	}
-	if r := d.routes.find(m.Topic); r != nil {
+	if r, found := d.routes.Find(m.Topic); found {
 		return r
 	}
 	return unhandled
@@ -178,7 +178,7 @@ func (d *dispatcher) runPlain(ctx context.Context, job *box.Job, r *route) {
 		}
 		job.End(m, d.settlement(limited, r, m, verdict))
 	}()
-	verdict = d.in.observed(withMessage(limited, m), m, r.opts.Name, func(ctx context.Context) error {
+	verdict = d.in.box.Observe(box.WithMessage(limited, m), m, r.opts.Name, func(ctx context.Context) error {
 		return r.handler.Handle(ctx, m)
 	})
 }

@@ -3,9 +3,9 @@ package inbox
 import (
 	"cmp"
 	"context"
-	"maps"
 
 	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
 )
 
 // FollowUp receives a message that a handler leads to: in the handler's
@@ -20,32 +20,12 @@ import (
 func (in *Inbox) FollowUp(ctx context.Context, m postroom.Message) (postroom.Result, error) {
 	m.Source = cmp.Or(m.Source, in.Consumer())
 	if cause, found := MessageFrom(ctx); found {
-		m = caused(m, cause)
+		m.ID = cmp.Or(m.ID, postroom.NameID(cause.Consumer, cause.Source, cause.ID, m.Topic, string(m.Payload)))
+		m = box.Follow(m, cause)
 	}
 	m.ID = cmp.Or(m.ID, postroom.NewID())
 	if tx, found := TxFrom(ctx); found {
 		return in.ReceiveTx(ctx, tx, m)
 	}
 	return in.Receive(ctx, m)
-}
-
-// traceHeaders carry W3C trace context.
-var traceHeaders = []string{"traceparent", "tracestate"}
-
-func caused(m postroom.Message, cause *postroom.Message) postroom.Message {
-	m.ID = cmp.Or(m.ID, postroom.NameID(cause.Consumer, cause.Source, cause.ID, m.Topic, string(m.Payload)))
-	m.CausationID = cmp.Or(m.CausationID, cause.ID)
-	m.CorrelationID = cmp.Or(m.CorrelationID, cause.CorrelationID, cause.ID)
-	m.Headers = maps.Clone(m.Headers)
-	for _, h := range traceHeaders {
-		v, traced := cause.Headers[h]
-		if _, set := m.Headers[h]; set || !traced {
-			continue
-		}
-		if m.Headers == nil {
-			m.Headers = map[string]string{}
-		}
-		m.Headers[h] = v
-	}
-	return m
 }

@@ -66,7 +66,7 @@ func (in *Inbox) Guard(ctx context.Context, m postroom.Message, handle postroom.
 func (in *Inbox) guard(ctx context.Context, m postroom.Message, handle postroom.HandlerFunc, o GuardOptions, observe bool) (postroom.Result, error) {
 	p := box.Put{
 		Mode: box.Guard, Message: m, Handler: o.Handler,
-		Owner: newOwner(), Lease: o.Lease, ReleaseOnError: o.ReleaseOnError,
+		Owner: box.NewOwner(), Lease: o.Lease, ReleaseOnError: o.ReleaseOnError,
 	}
 	if err := in.box.Prepare(&p); err != nil {
 		return refused(err)
@@ -83,7 +83,7 @@ func (in *Inbox) guard(ctx context.Context, m postroom.Message, handle postroom.
 	run := func(ctx context.Context) error { return handle(ctx, msg) }
 	var verdict error
 	if observe {
-		verdict = in.observed(withMessage(held, msg), msg, o.Handler, run)
+		verdict = in.box.Observe(box.WithMessage(held, msg), msg, o.Handler, run)
 	} else {
 		verdict = run(held)
 	}
@@ -111,21 +111,10 @@ func keep(ctx context.Context, k *box.Keeper, l postroom.Lease, asked time.Time)
 func (in *Inbox) guardSettled(ctx context.Context, m *postroom.Message, r box.PutResult, o GuardOptions, verdict error) (postroom.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	s := box.Settlement{Lease: m.Lease, Handler: o.Handler}
-	v, delay, reason := postroom.VerdictOf(verdict)
-	switch v {
-	case postroom.VerdictDone:
-		s.Verb = box.Ack
-	case postroom.VerdictDiscard:
-		s.Verb, s.Discarded, s.Note = box.Ack, true, reason
+	s := box.SettlementOf(o.Handler, verdict)
+	s.Lease = m.Lease
+	if s.Discarded {
 		verdict = nil
-	case postroom.VerdictDead:
-		s.Verb, s.Error = box.Fail, text(verdict)
-	default:
-		s.Verb, s.Error = box.Abandon, text(verdict)
-		if v == postroom.VerdictRetryAfter {
-			s.Delay = soon(delay)
-		}
 	}
 	settled, err := in.box.Settle(ctx, []box.End{{Settlement: s, Message: m}})
 	res := r.Result()
@@ -146,6 +135,3 @@ func (in *Inbox) guardSettled(ctx context.Context, m *postroom.Message, r box.Pu
 	}
 	return res, verdict
 }
-
-// soon makes a delay of "at once", for which stores would take their default.
-func soon(d time.Duration) time.Duration { return max(d, time.Microsecond) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -123,13 +122,4 @@ func (in *Inbox) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	return in.box.Close(ctx)
-}
-
-// newOwner names a holder of leases, so that people can tell processes apart.
-func newOwner() string {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "host"
-	}
-	return fmt.Sprintf("%.60s/%d/%s", host, os.Getpid(), postroom.NewID())
 }

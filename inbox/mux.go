@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
 )
 
 // A Mux finds the handler of a topic. Topics are case-sensitive. Patterns are
@@ -120,12 +120,10 @@ func (x *Mux) check(r *route) error {
 	arg := func(argument, reason string) error {
 		return &postroom.ArgumentError{Argument: argument, Reason: reason}
 	}
-	stem := strings.TrimSuffix(r.pattern, ".*")
+	if err := box.CheckPattern(r.pattern); err != nil {
+		return err
+	}
 	switch {
-	case r.pattern == "":
-		return arg("pattern", "is empty")
-	case r.pattern != "*" && (stem == "" || strings.Contains(stem, "*")):
-		return arg("pattern", "may have a * only as all of it, or at its end after a dot")
 	case r.handler == nil && r.batch == nil:
 		return arg("handler", "is nil")
 	case x.routes[r.pattern] != nil:
@@ -140,11 +138,7 @@ func (x *Mux) check(r *route) error {
 
 // table is what a worker looks up: the routes with their middleware, unchanged
 // by later registrations.
-type table struct {
-	exact    map[string]*route
-	prefixes []*route // longest first
-	fallback *route
-}
+type table struct{ box.Topics[*route] }
 
 func (x *Mux) table() (*table, error) {
 	x.mu.Lock()
@@ -152,19 +146,10 @@ func (x *Mux) table() (*table, error) {
 	if err := errors.Join(x.errs...); err != nil {
 		return nil, err
 	}
-	t := &table{exact: map[string]*route{}}
+	t := &table{}
 	for pattern, r := range x.routes {
-		r := x.wrapped(*r)
-		switch {
-		case pattern == "*":
-			t.fallback = r
-		case strings.HasSuffix(pattern, ".*"):
-			t.prefixes = append(t.prefixes, r)
-		default:
-			t.exact[pattern] = r
-		}
+		t.Set(pattern, x.wrapped(*r))
 	}
-	slices.SortFunc(t.prefixes, func(a, b *route) int { return len(b.pattern) - len(a.pattern) })
 	return t, nil
 }
 
@@ -186,23 +171,12 @@ func (x *Mux) wrapped(r route) *route {
 	return &r
 }
 
-func (t *table) find(topic string) *route {
-	if r := t.exact[topic]; r != nil {
-		return r
-	}
-	for _, r := range t.prefixes {
-		if strings.HasPrefix(topic, r.pattern[:len(r.pattern)-1]) {
-			return r
-		}
-	}
-	return t.fallback
-}
-
 // transactional tells whether a handler needs a connection of its own.
 func (t *table) transactional() bool {
-	all := append(slices.Clone(t.prefixes), t.fallback)
-	for _, r := range t.exact {
-		all = append(all, r)
+	for r := range t.All() {
+		if r.tx != nil || r.batch != nil {
+			return true
+		}
 	}
-	return slices.ContainsFunc(all, func(r *route) bool { return r != nil && (r.tx != nil || r.batch != nil) })
+	return false
 }

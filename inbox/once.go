@@ -67,10 +67,10 @@ func (in *Inbox) once(ctx context.Context, m postroom.Message, handle postroom.T
 			return r.Result(), err
 		}
 	}
+	below, committed := box.Committing(withTx(box.WithMessage(ctx, &p.Message), tx))
 	run := err == nil && r.Outcome == postroom.Accepted
 	if run {
-		ctx := withTx(withMessage(ctx, &p.Message), tx)
-		if verdict := in.observed(ctx, &p.Message, o.Handler, func(ctx context.Context) error {
+		if verdict := in.box.Observe(below, &p.Message, o.Handler, func(ctx context.Context) error {
 			return handle(ctx, tx, &p.Message)
 		}); verdict != nil {
 			rollback(ctx, tx)
@@ -81,6 +81,7 @@ func (in *Inbox) once(ctx context.Context, m postroom.Message, handle postroom.T
 	if commitErr := tx.Commit(ctx); commitErr != nil {
 		return refused(fmt.Errorf("commit: %w", commitErr))
 	}
+	committed()
 	if !in.opts.Disabled {
 		in.box.ReportTaken(ctx, &p, &r, true)
 	}

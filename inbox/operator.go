@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/postroom/postroom"
 	"github.com/postroom/postroom/box"
@@ -21,15 +20,9 @@ type (
 	AuditEntry = box.AuditEntry
 	// Stats is an overview of the inbox.
 	Stats = box.Stats
+	// An Order says who moves a message by hand, and why.
+	Order = box.Order
 )
-
-// An Order says who moves a message by hand, and why.
-type Order struct {
-	// Actor is kept in the audit with the reason. Empty: not audited.
-	Actor, Reason string
-	// Delay holds a requeued or replayed message back. Default: none.
-	Delay time.Duration
-}
 
 // Get gives the whole record of a message, or postroom.ErrNotFound.
 func (in *Inbox) Get(ctx context.Context, source, id string) (*Record, error) {
@@ -59,26 +52,26 @@ func (in *Inbox) Audit(ctx context.Context, f AuditFilter) ([]AuditEntry, error)
 // Requeue gives a dead message a fresh start. One that waits is left as it is;
 // a done one is refused with postroom.ErrDone, a leased one with ErrLeased.
 func (in *Inbox) Requeue(ctx context.Context, source, id string, o Order) error {
-	return in.move(ctx, o.move(in.box.Key(source, id), box.Requeue))
+	return in.move(ctx, o.Move(in.box.Key(source, id), box.Requeue))
 }
 
 // RequeueAll requeues the dead messages that a filter selects, and gives how
 // many. The filter's state, limit and payload setting are ignored.
 func (in *Inbox) RequeueAll(ctx context.Context, f Filter, o Order) (int, error) {
 	f.State, f.WithPayload = postroom.StateDead, false
-	return in.box.MoveAll(ctx, f, o.move(postroom.Key{}, box.Requeue))
+	return in.box.MoveAll(ctx, f, o.Move(postroom.Key{}, box.Requeue))
 }
 
 // Replay requeues a message even if it is done, which repeats its effect. It
 // keeps its ID and starts with attempt 0. A message whose payload is past its
 // retention gives postroom.ErrPurged.
 func (in *Inbox) Replay(ctx context.Context, source, id string, o Order) error {
-	return in.move(ctx, o.move(in.box.Key(source, id), box.Replay))
+	return in.move(ctx, o.Move(in.box.Key(source, id), box.Replay))
 }
 
 // Discard ends a message without an effect: it is Done, marked discarded.
 func (in *Inbox) Discard(ctx context.Context, source, id string, o Order) error {
-	return in.move(ctx, o.move(in.box.Key(source, id), box.Discard))
+	return in.move(ctx, o.Move(in.box.Key(source, id), box.Discard))
 }
 
 // DiscardAll discards the messages that a filter selects, and gives how many;
@@ -88,11 +81,7 @@ func (in *Inbox) DiscardAll(ctx context.Context, f Filter, o Order) (int, error)
 		f.State = postroom.StateDead
 	}
 	f.WithPayload = false
-	return in.box.MoveAll(ctx, f, o.move(postroom.Key{}, box.Discard))
-}
-
-func (o Order) move(key postroom.Key, a box.Action) box.Move {
-	return box.Move{Key: key, Action: a, Delay: o.Delay, Actor: o.Actor, Reason: o.Reason}
+	return in.box.MoveAll(ctx, f, o.Move(postroom.Key{}, box.Discard))
 }
 
 // Pause keeps all workers of this consumer, in all processes, from handling a

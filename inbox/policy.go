@@ -75,8 +75,7 @@ const notRunDelay = time.Second
 
 // settlement decides what becomes of a message by its handler's verdict.
 func (d *dispatcher) settlement(ctx context.Context, r *route, m *postroom.Message, verdict error) box.Settlement {
-	s := box.Settlement{Handler: r.opts.Name}
-	v, delay, reason := postroom.VerdictOf(verdict)
+	v, delay, _ := postroom.VerdictOf(verdict)
 	if v != postroom.VerdictDone && v != postroom.VerdictDiscard {
 		var begin *notRun
 		switch cause := context.Cause(ctx); {
@@ -90,17 +89,12 @@ func (d *dispatcher) settlement(ctx context.Context, r *route, m *postroom.Messa
 			verdict = fmt.Errorf("%w: %w", errTimeout, verdict)
 		}
 	}
+	s := box.SettlementOf(r.opts.Name, verdict)
 	switch v {
-	case postroom.VerdictDone:
-		s.Verb = box.Ack
-	case postroom.VerdictDiscard:
-		s.Verb, s.Discarded, s.Note = box.Ack, true, reason
-	case postroom.VerdictDead:
-		s.Verb, s.Error = box.Fail, verdict.Error()
 	case postroom.VerdictRetryAfter:
-		s = d.retry(s, r, m, verdict, RetryIn(delay))
-	default:
-		s = d.respond(ctx, s, r, m, verdict)
+		return d.retry(s, r, m, verdict, RetryIn(delay))
+	case postroom.VerdictRetry:
+		return d.respond(ctx, s, r, m, verdict)
 	}
 	return s
 }
@@ -151,6 +145,6 @@ func (d *dispatcher) retry(s box.Settlement, r *route, m *postroom.Message, verd
 		s.Verb = box.Fail
 		return s
 	}
-	s.Verb, s.Delay = box.Abandon, soon(do.backoff(runs))
+	s.Verb, s.Delay = box.Abandon, box.Soon(do.backoff(runs))
 	return s
 }

@@ -19,7 +19,7 @@ type call func(ctx context.Context, tx postroom.Tx) (verdicts []error, err error
 // but success, what it wrote is undone.
 func (d *dispatcher) singleCall(r *route, m *postroom.Message) call {
 	return func(ctx context.Context, tx postroom.Tx) ([]error, error) {
-		return []error{nil}, d.in.observed(withMessage(ctx, m), m, r.opts.Name, func(ctx context.Context) error {
+		return []error{nil}, d.in.box.Observe(box.WithMessage(ctx, m), m, r.opts.Name, func(ctx context.Context) error {
 			return r.handler.Handle(ctx, m)
 		})
 	}
@@ -31,8 +31,8 @@ var errOutcomes = errors.New("inbox: batch handler gave another number of outcom
 // batchCall runs a batch handler. Observers see one run per message.
 func (d *dispatcher) batchCall(r *route, msgs []*postroom.Message) call {
 	return func(ctx context.Context, tx postroom.Tx) (verdicts []error, err error) {
-		finish := d.in.observeBatch(ctx, msgs, r.opts.Name)
-		err = safely(ctx, func(ctx context.Context) (err error) {
+		finish := d.in.box.ObserveBatch(ctx, msgs, r.opts.Name)
+		err = box.Safely(ctx, func(ctx context.Context) (err error) {
 			verdicts, err = r.batch(ctx, tx, msgs)
 			return err
 		})
@@ -90,7 +90,8 @@ func (d *dispatcher) transact(ctx, limited context.Context, job *box.Job, r *rou
 	}
 	defer rollback(ctx, tx)
 	defer job.Writing()()
-	verdicts, err := run(withTx(limited, tx), tx)
+	below, committed := box.Committing(withTx(limited, tx))
+	verdicts, err := run(below, tx)
 	if err != nil {
 		return err
 	}
@@ -123,6 +124,7 @@ func (d *dispatcher) transact(ctx, limited context.Context, job *box.Job, r *rou
 		}
 		return fmt.Errorf("commit: %w", err)
 	}
+	committed()
 	d.in.box.Report(ctx, ends, settled)
 	return nil
 }

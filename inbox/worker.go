@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,43 +133,25 @@ func (w *Worker) begin(untilIdle bool) (*box.Loop, error) {
 
 // complete puts the defaults in and refuses what can't work.
 func (o *WorkerOptions) complete() error {
-	for _, n := range []struct {
-		name  string
-		value *int
-		or    int
-	}{
-		{"Concurrency", &o.Concurrency, 10},
-		{"Batch", &o.Batch, 50},
-		{"MaxAttempts", &o.MaxAttempts, 10},
-	} {
-		*n.value = cmp.Or(*n.value, n.or)
-		if *n.value < 0 {
-			return &postroom.ArgumentError{Argument: n.name, Reason: fmt.Sprintf("is %d, it must be positive", *n.value)}
-		}
-	}
-	lease, poll := cmp.Or(o.Lease, DefaultLease), cmp.Or(o.Poll, 500*time.Millisecond)
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		or    time.Duration
-	}{
-		{"Lease", &o.Lease, lease},
-		{"Poll", &o.Poll, poll},
-		{"MaxPoll", &o.MaxPoll, max(5*time.Second, poll)},
-		{"DrainTimeout", &o.DrainTimeout, 20 * time.Second},
-		{"ReapEvery", &o.ReapEvery, max(lease/3, 1)},
-		{"HandlerTimeout", &o.HandlerTimeout, 0},
-	} {
-		*d.value = cmp.Or(*d.value, d.or)
-		if *d.value < 0 {
-			return &postroom.ArgumentError{Argument: d.name, Reason: fmt.Sprintf("is %s, it must be positive", *d.value)}
-		}
+	err := errors.Join(
+		box.Default("Concurrency", &o.Concurrency, 10),
+		box.Default("Batch", &o.Batch, 50),
+		box.Default("MaxAttempts", &o.MaxAttempts, 10),
+		box.Default("Lease", &o.Lease, DefaultLease),
+		box.Default("Poll", &o.Poll, 500*time.Millisecond),
+		box.Default("MaxPoll", &o.MaxPoll, max(5*time.Second, o.Poll)),
+		box.Default("DrainTimeout", &o.DrainTimeout, 20*time.Second),
+		box.Default("ReapEvery", &o.ReapEvery, max(o.Lease/3, 1)),
+		box.Default("HandlerTimeout", &o.HandlerTimeout, 0),
+	)
+	if err != nil {
+		return err
 	}
 	if o.Backoff == nil {
 		o.Backoff = postroom.Jitter(postroom.DefaultBackoff, 0.1)
 	}
 	if o.Owner == "" {
-		o.Owner = newOwner()
+		o.Owner = box.NewOwner()
 	}
 	return nil
 }

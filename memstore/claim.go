@@ -92,7 +92,10 @@ func (s *Store) Settle(ctx context.Context, tx postroom.Tx, settlements []box.Se
 			vacated.note(&c)
 		}
 		if t, ok := tx.(*Tx); ok {
-			maps.Copy(t.vacated, vacated)
+			if t.vacated[s] == nil {
+				t.vacated[s] = vacancy{}
+			}
+			maps.Copy(t.vacated[s], vacated)
 		} else {
 			s.fillAll(vacated)
 		}

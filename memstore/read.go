@@ -79,9 +79,14 @@ func (s *Store) matches(f *box.Filter, seq int64, row *message) bool {
 	}
 	w, live := s.work.committed(seq)
 	if !live {
-		return f.State == postroom.StateDone
+		d, _ := s.done.committed(seq)
+		return f.State == postroom.StateDone && !d.At.Before(f.DoneFrom) && (f.DoneUntil.IsZero() || d.At.Before(f.DoneUntil))
 	}
-	return f.State == w.Stage.State()
+	since := row.firstSeen
+	if row.dueAt.After(since) {
+		since = row.dueAt
+	}
+	return f.State == w.Stage.State() && (f.Overdue == 0 || since.Before(s.now().Add(-f.Overdue)))
 }
 
 // Audit gives the newest operator actions first.

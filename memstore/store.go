@@ -8,6 +8,7 @@ package memstore
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -29,11 +30,10 @@ type Options struct {
 // A Store keeps messages in memory. It is safe for concurrent use.
 type Store struct {
 	opts Options
-	// writer holds a token while someone writes.
-	writer chan struct{}
+	*database
+	// outbox is the second table set; nil in a store that is one.
+	outbox *Store
 
-	mu     sync.RWMutex
-	closed bool
 	// number gives Seq, Position and ReadyPosition. Like a sequence of a
 	// database it does not go back on rollback.
 	number   int64
@@ -46,6 +46,16 @@ type Store struct {
 	audit    table[int64, box.AuditEntry]
 	totals   table[total, int64]
 	paused   table[topic, string]
+}
+
+// A database is what a store and its outbox have in common.
+type database struct {
+	// writer holds a token while someone writes.
+	writer chan struct{}
+
+	mu     sync.RWMutex
+	closed bool
+	sets   []*Store
 }
 
 // A lane is a group that has a head, which is 0 while it is vacant.
@@ -68,6 +78,7 @@ var (
 	_ box.Pool     = (*Store)(nil)
 	_ box.Serial   = (*Store)(nil)
 	_ box.Namer    = (*Store)(nil)
+	_ box.Outboxer = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -81,9 +92,16 @@ func New(opts Options) *Store {
 	if opts.Name == "" {
 		opts.Name = "memory"
 	}
-	return &Store{
+	s := newSet(opts, &database{writer: make(chan struct{}, 1)})
+	opts.Name += "/outbox"
+	s.outbox = newSet(opts, s.database)
+	return s
+}
+
+func newSet(opts Options, db *database) *Store {
+	s := &Store{
 		opts:     opts,
-		writer:   make(chan struct{}, 1),
+		database: db,
 		keys:     newTable[postroom.Key, int64](),
 		messages: newTable[int64, message](),
 		work:     newTable[int64, box.Work](),
@@ -93,6 +111,17 @@ func New(opts Options) *Store {
 		totals:   newTable[total, int64](),
 		paused:   newTable[topic, string](),
 	}
+	db.sets = append(db.sets, s)
+	return s
+}
+
+// Outbox gives the table set for what leaves. A transaction of either store is
+// one of both.
+func (s *Store) Outbox() (box.Store, error) {
+	if s.outbox == nil {
+		return nil, fmt.Errorf("%s is an outbox itself", s.opts.Name)
+	}
+	return s.outbox, nil
 }
 
 // Name is the name given by the options.
@@ -117,8 +146,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func (s *Store) tables() []versioned {
-	return []versioned{&s.keys, &s.messages, &s.work, &s.done, &s.lanes, &s.audit, &s.totals, &s.paused}
+func (db *database) tables() []versioned {
+	var all []versioned
+	for _, s := range db.sets {
+		all = append(all, &s.keys, &s.messages, &s.work, &s.done, &s.lanes, &s.audit, &s.totals, &s.paused)
+	}
+	return all
 }
 
 // now is the clock as databases keep it: in microseconds of UTC.
@@ -155,7 +188,7 @@ func (s *Store) read(ctx context.Context, f func() error) error {
 func (s *Store) write(ctx context.Context, tx postroom.Tx, f func(now time.Time)) error {
 	if tx != nil {
 		t, ok := tx.(*Tx)
-		if !ok || t.store != s {
+		if !ok || t.store.database != s.database {
 			return postroom.ErrForeignTx
 		}
 		return t.write(ctx, f)

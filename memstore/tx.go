@@ -18,8 +18,8 @@ type Tx struct {
 	mu      sync.Mutex
 	writing bool
 	ended   bool
-	// vacated are the lanes to fill on commit.
-	vacated vacancy
+	// vacated are the lanes to fill on commit, by table set.
+	vacated map[*Store]vacancy
 }
 
 var _ box.Transaction = (*Tx)(nil)
@@ -31,7 +31,7 @@ func (s *Store) Begin(ctx context.Context) (box.Transaction, error) {
 	if err := s.read(ctx, func() error { return nil }); err != nil {
 		return nil, err
 	}
-	return &Tx{store: s, vacated: vacancy{}}, nil
+	return &Tx{store: s, vacated: map[*Store]vacancy{}}, nil
 }
 
 // PostroomTx marks the type.
@@ -85,7 +85,9 @@ func (t *Tx) end(commit bool) {
 		}
 	}
 	if commit {
-		t.store.fillAll(t.vacated)
+		for s, vacated := range t.vacated {
+			s.fillAll(vacated)
+		}
 	}
 	t.store.mu.Unlock()
 	t.store.release()

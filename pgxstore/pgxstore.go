@@ -30,18 +30,31 @@ type Store struct {
 	channel string
 }
 
-var _ box.Waker = (*Store)(nil)
+var (
+	_ box.Waker    = (*Store)(nil)
+	_ box.Outboxer = (*Store)(nil)
+)
 
 // Open makes a store on the caller's pool, which stays the caller's to close. It
 // does not touch the database; Migrate creates the tables.
 func Open(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	dialect := *postgres.Dialect
 	dialect.Batch = arrays
-	store, err := sqlstore.New(&poolDB{runner{pool}, pool}, &dialect, opts)
+	store, err := sqlstore.New(poolDB{runner{pool}, pool}, &dialect, opts)
 	if err != nil {
 		return nil, err
 	}
 	return &Store{store, pool, channel(opts)}, nil
+}
+
+// Outbox gives the table set for what leaves. A transaction of either store is
+// one of both.
+func (s *Store) Outbox() (box.Store, error) {
+	out, err := s.Store.Outbox()
+	if err != nil {
+		return nil, err
+	}
+	return &Store{out.(*sqlstore.Store), s.pool, s.channel + "_out"}, nil
 }
 
 // channel is the name under which the processes of one table set notify each
@@ -117,7 +130,7 @@ type poolDB struct {
 	pool *pgxpool.Pool
 }
 
-func (d *poolDB) Begin(ctx context.Context) (sqlstore.TxConn, error) {
+func (d poolDB) Begin(ctx context.Context) (sqlstore.TxConn, error) {
 	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return nil, err
@@ -126,7 +139,7 @@ func (d *poolDB) Begin(ctx context.Context) (sqlstore.TxConn, error) {
 }
 
 // Pipeline runs the steps in one implicit transaction, which commits at its end.
-func (d *poolDB) Pipeline(ctx context.Context, steps []sqlstore.Step) error {
+func (d poolDB) Pipeline(ctx context.Context, steps []sqlstore.Step) error {
 	var batch pgx.Batch
 	for _, step := range steps {
 		batch.Queue(step.Query, step.Args...)
@@ -156,7 +169,7 @@ func readStep(results pgx.BatchResults, step sqlstore.Step) error {
 	return rows.Err()
 }
 
-func (d *poolDB) MaxConns() int { return int(d.pool.Config().MaxConns) }
+func (d poolDB) MaxConns() int { return int(d.pool.Config().MaxConns) }
 
 type poolTx struct {
 	runner

@@ -45,38 +45,18 @@ func (s *Store) latest() int {
 	return len(list)
 }
 
-// Schema gives the SQL that creates the tables, for those who run it themselves.
-func (s *Store) Schema() (string, error) {
+// writeTables writes the SQL that creates the tables of this set.
+func (s *Store) writeTables(b *strings.Builder) error {
 	list, err := s.migrations()
 	if err != nil {
-		return "", err
+		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "-- Postroom, %s, prefix %s. Safe to run again.\n\n", s.dialect.Name, s.prefix)
-	if s.schema != "" {
-		fmt.Fprintf(&b, "%s;\n\n", s.text("create_schema"))
-	}
-	fmt.Fprintf(&b, "%s;\n", s.text("create_version"))
+	fmt.Fprintf(b, "%s;\n", s.text("create_version"))
 	for _, m := range list {
-		fmt.Fprintf(&b, "\n-- %04d %s\n%s\n%s;\n", m.version, m.name, strings.TrimSpace(m.text),
+		fmt.Fprintf(b, "\n-- %04d %s\n%s\n%s;\n", m.version, m.name, strings.TrimSpace(m.text),
 			strings.NewReplacer("$1", strconv.Itoa(m.version), "?1", strconv.Itoa(m.version)).Replace(s.text("insert_version")))
 	}
-	return b.String(), nil
-}
-
-// Grants gives the SQL that lets a role use the tables but not change them.
-func (s *Store) Grants(role string) (string, error) {
-	if !schemaPattern.MatchString(role) {
-		return "", fmt.Errorf("role %q: allowed are 1 to 63 of A-Z, a-z, 0-9 and _, not beginning with a digit", role)
-	}
-	if _, ok := s.statements["grants"]; !ok {
-		return "", fmt.Errorf("%s has no roles", s.dialect.Name)
-	}
-	text := s.text("grants")
-	if s.schema == "" {
-		_, text, _ = strings.Cut(text, "\n\n")
-	}
-	return strings.ReplaceAll(text, "{role}", s.dialect.Quote(role)) + ";\n", nil
+	return nil
 }
 
 // text is a statement without the comment of its name.
@@ -85,14 +65,13 @@ func (s *Store) text(name string) string {
 	return body
 }
 
-// Version gives the version of the schema in the database, and the one that this
-// program needs.
-func (s *Store) Version(ctx context.Context) (have, want int, err error) {
+// found gives the version of this set in the database.
+func (s *Store) found(ctx context.Context) (have int, err error) {
 	err = s.read("read schema version", func(q *session) (err error) {
 		have, err = s.version(ctx, q)
 		return err
 	})
-	return have, s.latest(), err
+	return have, err
 }
 
 func (s *Store) version(ctx context.Context, q *session) (int, error) {
@@ -101,15 +80,14 @@ func (s *Store) version(ctx context.Context, q *session) (int, error) {
 	return version, err
 }
 
-// Migrate creates the tables or brings them up to date. It is idempotent, and
-// safe when several processes start at once: one does the work, the others wait.
-func (s *Store) Migrate(ctx context.Context) error {
+// bringUp migrates this set.
+func (s *Store) bringUp(ctx context.Context) error {
 	list, err := s.migrations()
 	if err != nil {
 		return s.explain("migrate", err)
 	}
 	// A role that may not create tables can still ask for what is there.
-	if have, want, err := s.Version(ctx); err == nil && have >= want {
+	if have, err := s.found(ctx); err == nil && have >= len(list) {
 		return nil
 	}
 	if err := s.setUp(ctx); err != nil {

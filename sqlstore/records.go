@@ -29,12 +29,15 @@ func (s *Store) List(ctx context.Context, f box.Filter) ([]*box.Record, error) {
 		f.Limit = 100
 	}
 	f.Limit = min(f.Limit, 1000)
+	args := []any{f.Consumer, f.After, f.Topic, f.Source, f.Group, int64(f.State), f.WithPayload, int64(f.Limit)}
 	name := "list_live"
 	switch f.State {
 	case postroom.StateNone:
 		name = "list_all"
 	case postroom.StateDone:
-		name = "list_done"
+		name, args = "list_done", append(args, timeValue(f.DoneFrom), timeValue(f.DoneUntil))
+	default:
+		args = append(args, f.Overdue.Microseconds())
 	}
 	var records []*box.Record
 	err := s.read("list", func(q *session) error {
@@ -42,7 +45,7 @@ func (s *Store) List(ctx context.Context, f box.Filter) ([]*box.Record, error) {
 			rec, err := scanRecord(r)
 			records = append(records, rec)
 			return err
-		}, f.Consumer, f.After, f.Topic, f.Source, f.Group, int64(f.State), f.WithPayload, int64(f.Limit))
+		}, args...)
 	})
 	return records, err
 }

@@ -90,9 +90,12 @@ type acks struct {
 func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
 	a = acks{at: map[int64]int{}, superseded: map[int64]bool{}}
 	single := (&session{store: s}).has("ack")
+	named := map[int64]bool{}
 	for i := range settlements {
 		l := settlements[i].Lease
-		if _, twice := a.at[l.Seq]; !single || settlements[i].Verb != box.Ack || twice {
+		twice := named[l.Seq] // then the first one counts, whatever it is
+		named[l.Seq] = true
+		if !single || settlements[i].Verb != box.Ack || settlements[i].Forget || twice {
 			rest = append(rest, i)
 			continue
 		}

@@ -66,7 +66,7 @@ type sqlDB struct {
 	isolation sql.IsolationLevel
 }
 
-func (d *sqlDB) Begin(ctx context.Context) (TxConn, error) {
+func (d sqlDB) Begin(ctx context.Context) (TxConn, error) {
 	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: d.isolation})
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (d *sqlDB) Begin(ctx context.Context) (TxConn, error) {
 	return &sqlTx{sqlConn{tx}, tx}, nil
 }
 
-func (d *sqlDB) MaxConns() int { return d.db.Stats().MaxOpenConnections }
+func (d sqlDB) MaxConns() int { return d.db.Stats().MaxOpenConnections }
 
 type sqlTx struct {
 	sqlConn

@@ -23,16 +23,21 @@ var tables = []string{
 // names fills schema and prefix into SQL. It is made once, from validated parts.
 type names struct{ replace *strings.Replacer }
 
-func newNames(d *Dialect, schema, prefix string, wait time.Duration) (names, error) {
+// checkNames refuses what must not be filled into SQL.
+func checkNames(d *Dialect, schema, prefix string) error {
 	if !prefixPattern.MatchString(prefix) {
-		return names{}, fmt.Errorf("prefix %q: allowed are 1 to 40 of a-z, 0-9 and _, not beginning with a digit", prefix)
+		return fmt.Errorf("prefix %q: allowed are 1 to 40 of a-z, 0-9 and _, not beginning with a digit", prefix)
 	}
 	if schema != "" && !d.Schemas {
-		return names{}, fmt.Errorf("schema %q: %s has no schemas, use Prefix instead", schema, d.Name)
+		return fmt.Errorf("schema %q: %s has no schemas, use Prefix instead", schema, d.Name)
 	}
 	if schema != "" && !schemaPattern.MatchString(schema) {
-		return names{}, fmt.Errorf("schema %q: allowed are 1 to 63 of A-Z, a-z, 0-9 and _, not beginning with a digit", schema)
+		return fmt.Errorf("schema %q: allowed are 1 to 63 of A-Z, a-z, 0-9 and _, not beginning with a digit", schema)
 	}
+	return nil
+}
+
+func newNames(d *Dialect, schema, prefix string, wait time.Duration) names {
 	qualify := ""
 	if schema != "" {
 		qualify = d.Quote(schema) + "."
@@ -44,7 +49,7 @@ func newNames(d *Dialect, schema, prefix string, wait time.Duration) (names, err
 	for _, t := range tables {
 		pairs = append(pairs, "{{"+t+"}}", qualify+d.Quote(prefix+"_"+t))
 	}
-	return names{strings.NewReplacer(pairs...)}, nil
+	return names{strings.NewReplacer(pairs...)}
 }
 
 func (n names) fill(text string) string { return n.replace.Replace(text) }

@@ -5,7 +5,6 @@
 package sqlstore
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"sync/atomic"
@@ -40,6 +39,8 @@ type Store struct {
 	schema     string
 	prefix     string
 	wait       time.Duration
+	// outbox is the second table set; nil in a store that is one.
+	outbox *Store
 	// writer admits one writing transaction at a time where the database does.
 	writer chan struct{}
 	closed atomic.Bool
@@ -55,13 +56,14 @@ var (
 	_ box.Pool     = (*Store)(nil)
 	_ box.Serial   = (*Store)(nil)
 	_ box.Namer    = (*Store)(nil)
+	_ box.Outboxer = (*Store)(nil)
 )
 
 // Open makes a store on the caller's pool, which stays the caller's to close.
 // It does not touch the database; Migrate creates the tables, and Check tells
 // whether they are there.
 func Open(db *sql.DB, d *Dialect, opts Options) (*Store, error) {
-	return New(&sqlDB{sqlConn{db}, db, d.Isolation}, d, opts)
+	return New(sqlDB{sqlConn{db}, db, d.Isolation}, d, opts)
 }
 
 // New makes a store on any pool that satisfies DB.
@@ -72,25 +74,39 @@ func New(db DB, d *Dialect, opts Options) (*Store, error) {
 	if opts.Wait <= 0 {
 		opts.Wait = 5 * time.Second
 	}
-	n, err := newNames(d, opts.Schema, opts.Prefix, opts.Wait)
-	if err != nil {
+	if err := checkNames(d, opts.Schema, opts.Prefix); err != nil {
 		return nil, fmt.Errorf("open %s store: %w", d.Name, err)
 	}
-	statements, err := parseStatements(d.Statements, n)
+	if opts.Name == "" {
+		opts.Name = defaultName(d, opts)
+	}
+	s, err := newSet(db, d, opts)
 	if err != nil {
-		return nil, fmt.Errorf("open %s store: %w", d.Name, err)
-	}
-	s := &Store{
-		db: db, dialect: d, names: n, statements: statements,
-		name: opts.Name, schema: opts.Schema, prefix: opts.Prefix, wait: opts.Wait,
-	}
-	if s.name == "" {
-		s.name = defaultName(d, opts)
+		return nil, err
 	}
 	if d.SingleWriter {
 		s.writer = make(chan struct{}, 1)
 	}
+	opts.Prefix += "_outbox"
+	opts.Name += "/outbox"
+	if s.outbox, err = newSet(db, d, opts); err != nil {
+		return nil, err
+	}
+	s.outbox.writer = s.writer
 	return s, nil
+}
+
+// newSet makes a store on one table set.
+func newSet(db DB, d *Dialect, opts Options) (*Store, error) {
+	n := newNames(d, opts.Schema, opts.Prefix, opts.Wait)
+	statements, err := parseStatements(d.Statements, n)
+	if err != nil {
+		return nil, fmt.Errorf("open %s store: %w", d.Name, err)
+	}
+	return &Store{
+		db: db, dialect: d, names: n, statements: statements,
+		name: opts.Name, schema: opts.Schema, prefix: opts.Prefix, wait: opts.Wait,
+	}, nil
 }
 
 func defaultName(d *Dialect, opts Options) string {
@@ -115,7 +131,9 @@ func (s *Store) OneWriter() bool { return s.dialect.SingleWriter }
 
 // Close lets all later calls fail with postroom.ErrClosed. The pool stays open.
 func (s *Store) Close() error {
-	s.closed.Store(true)
+	for _, set := range s.sets() {
+		set.closed.Store(true)
+	}
 	return nil
 }
 
@@ -158,19 +176,4 @@ func (s *Store) explain(op string, err error) error {
 		return fmt.Errorf("%s in %s: %w (call Migrate, or run 'postroom migrate'): %w", op, s.name, postroom.ErrNoSchema, err)
 	}
 	return fmt.Errorf("%s in %s: %w", op, s.name, err)
-}
-
-// Check tells whether the schema is there and as this program needs it:
-// postroom.ErrNoSchema otherwise.
-func (s *Store) Check(ctx context.Context) error {
-	return s.read("check schema", func(q *session) error {
-		have, err := s.version(ctx, q)
-		if err != nil {
-			return err
-		}
-		if want := s.latest(); have < want {
-			return fmt.Errorf("%w: version %d, this program needs %d (call Migrate, or run 'postroom migrate')", postroom.ErrNoSchema, have, want)
-		}
-		return nil
-	})
 }

@@ -145,6 +145,29 @@ var operateCases = []entry{
 		equal(c, c.listed(box.Filter{Group: "g"}), []string{"b"}, "by group")
 		equal(c, c.listed(box.Filter{Topic: "x", State: postroom.StateDone}), []string{"done"}, "by several")
 	}},
+	{"OPS_listing_by_the_time_of_the_end", func(c *suite) {
+		c.once("early")
+		c.Advance(time.Hour)
+		c.once("late")
+		early, late := c.get("early").Done.At, c.get("late").Done.At
+		done := func(from, until time.Time) []string {
+			return c.listed(box.Filter{State: postroom.StateDone, DoneFrom: from, DoneUntil: until})
+		}
+		equal(c, done(early, late), []string{"early"}, "the first bound is in the range, the second is not")
+		equal(c, done(early.Add(time.Microsecond), time.Time{}), []string{"late"}, "a range without an end")
+		equal(c, done(time.Time{}, late), []string{"early"}, "a range without a beginning")
+	}},
+	{"OPS_listing_what_is_overdue", func(c *suite) {
+		c.receive("old")
+		c.receive("due-later", dueAt(c.now().Add(time.Hour)))
+		c.Advance(time.Hour)
+		c.receive("new")
+		overdue := func(d time.Duration) []string {
+			return c.listed(box.Filter{State: postroom.StateProcessing, Overdue: d})
+		}
+		equal(c, overdue(30*time.Minute), []string{"old"}, "waiting begins when a message is received or falls due")
+		equal(c, overdue(2*time.Hour), []string{}, "nothing has waited that long")
+	}},
 	{"OPS_listing_pages_by_key", func(c *suite) {
 		for i := range 7 {
 			c.receive(number(i))

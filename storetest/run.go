@@ -4,7 +4,7 @@
 // IBX-nnn of the functional specification, TABLE for the transition table, LANE
 // for order within a group, EXPIRY for messages past their time, OPS for what
 // operators see and do, NEVER-nn for a row of "what must never happen", and P1
-// to P4 for the promise. A case that fails says what a store is expected to do
+// to P5 for the promise. A case that fails says what a store is expected to do
 // and why.
 package storetest
 
@@ -63,6 +63,7 @@ func themes() []theme {
 		{"stats", statsCases},
 		{"names", nameCases},
 		{"tx", txCases},
+		{"outbox", outboxCases},
 		{"race", raceCases},
 		{"close", closeCases},
 	}

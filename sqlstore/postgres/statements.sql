@@ -398,6 +398,7 @@ FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
 WHERE ($1 = '' OR w.consumer = $1) AND w.seq > $2
   AND ($3 = '' OR m.topic = $3) AND ($4 = '' OR m.source = $4) AND ($5 = '' OR m.grp = $5)
   AND CASE $6::int WHEN 1 THEN w.stage = 1 WHEN 2 THEN w.stage NOT IN (1, 10) ELSE w.stage = 10 END
+  AND ($9::bigint = 0 OR greatest(m.first_seen, m.due_at) < statement_timestamp() - $9::bigint * interval '1 microsecond')
 ORDER BY w.seq LIMIT $8;
 
 -- name: list_done
@@ -410,6 +411,7 @@ FROM {{done}} d JOIN {{message}} m ON m.seq = d.seq
 WHERE ($1 = '' OR d.consumer = $1) AND d.seq > $2
   AND ($3 = '' OR m.topic = $3) AND ($4 = '' OR m.source = $4) AND ($5 = '' OR m.grp = $5)
   AND $6::int = 3
+  AND ($9::timestamptz IS NULL OR d.done_at >= $9) AND ($10::timestamptz IS NULL OR d.done_at < $10)
 ORDER BY d.seq LIMIT $8;
 
 -- name: list_all

@@ -221,6 +221,7 @@ FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
 WHERE (?1 = '' OR w.consumer = ?1) AND w.seq > ?2
   AND (?3 = '' OR m.topic = ?3) AND (?4 = '' OR m.source = ?4) AND (?5 = '' OR m.grp = ?5)
   AND CASE ?6 WHEN 1 THEN w.stage = 1 WHEN 2 THEN w.stage NOT IN (1, 10) ELSE w.stage = 10 END
+  AND (?9 = 0 OR max(m.first_seen, coalesce(m.due_at, 0)) < CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - ?9)
 ORDER BY w.seq LIMIT ?8;
 
 -- name: list_done
@@ -232,6 +233,7 @@ FROM {{done}} d JOIN {{message}} m ON m.seq = d.seq
 WHERE (?1 = '' OR d.consumer = ?1) AND d.seq > ?2
   AND (?3 = '' OR m.topic = ?3) AND (?4 = '' OR m.source = ?4) AND (?5 = '' OR m.grp = ?5)
   AND ?6 = 3
+  AND (?9 IS NULL OR d.done_at >= ?9) AND (?10 IS NULL OR d.done_at < ?10)
 ORDER BY d.seq LIMIT ?8;
 
 -- name: list_all

@@ -1,0 +1,118 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
+)
+
+// Add keeps messages inside your transaction, which it neither commits nor rolls
+// back: they are sent if and only if you commit. All of them are kept, or none
+// and the error says why. Messages of one group are sent in the order in which
+// they are given.
+//
+// A message without an ID gets a new one, one without a source that of the
+// options. The same ID twice is one message; with another content it is an error.
+// Inside a handler of an inbox the causation is the handler's message, and
+// correlation and trace are taken over from it, where they are not set.
+func (o *Outbox) Add(ctx context.Context, tx postroom.Tx, msgs ...postroom.Message) error {
+	complete := o.complete(ctx, msgs)
+	results, err := o.box.ReceiveTx(ctx, tx, complete)
+	if err == nil {
+		err = conflict(complete, results)
+	}
+	if err != nil {
+		return fmt.Errorf("add to outbox: %w", err)
+	}
+	box.OnCommit(ctx, o.box.Wake)
+	return nil
+}
+
+// Publish keeps messages in a transaction of its own, for facts that no other
+// write belongs to. nil says that all of them are kept and will be sent.
+func (o *Outbox) Publish(ctx context.Context, msgs ...postroom.Message) error {
+	tx, err := o.box.Store().Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("publish: begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after the commit it does nothing
+	if err := o.Add(ctx, tx, msgs...); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("publish: commit: %w", err)
+	}
+	o.box.Wake()
+	return nil
+}
+
+// complete gives the messages as they will be kept.
+func (o *Outbox) complete(ctx context.Context, msgs []postroom.Message) []postroom.Message {
+	complete := make([]postroom.Message, len(msgs))
+	cause, caused := box.MessageFrom(ctx)
+	for i, m := range msgs {
+		m.ID = cmp.Or(m.ID, postroom.NewID())
+		m.Source = cmp.Or(m.Source, o.opts.Source)
+		if caused {
+			m = box.Follow(m, cause)
+		}
+		complete[i] = m
+	}
+	return complete
+}
+
+// conflict tells of an ID that stands for another content already: to drop one of
+// them in silence would be a loss.
+func conflict(msgs []postroom.Message, results []postroom.Result) error {
+	for i, r := range results {
+		if r.Outcome == postroom.Conflict {
+			return argument("id", "%q was added before with another content", msgs[i].ID)
+		}
+	}
+	return nil
+}
+
+// A Topic adds values of one type, as JSON, under one topic:
+//
+//	var OrderPaid = outbox.Topic[Paid]{Name: "order.paid", Group: func(p Paid) string { return p.OrderID }}
+//
+//	err := OrderPaid.Add(ctx, out, sqlstore.Tx(tx), Paid{…})
+type Topic[T any] struct {
+	// Name is the topic.
+	Name string
+	// Group gives the group of a value. Default: none.
+	Group func(T) string
+	// ID gives the ID of a value. Default: a new one each time.
+	ID func(T) string
+}
+
+// Add adds values to an outbox, inside your transaction.
+func (t Topic[T]) Add(ctx context.Context, out *Outbox, tx postroom.Tx, values ...T) error {
+	msgs := make([]postroom.Message, len(values))
+	for i, v := range values {
+		m, err := t.Message(v)
+		if err != nil {
+			return fmt.Errorf("add to outbox: %w", err)
+		}
+		msgs[i] = m
+	}
+	return out.Add(ctx, tx, msgs...)
+}
+
+// Message makes the message of a value, for what Add does not set.
+func (t Topic[T]) Message(v T) (postroom.Message, error) {
+	m, err := postroom.JSON(t.Name, v)
+	if err != nil {
+		return m, err
+	}
+	if t.Group != nil {
+		m.Group = t.Group(v)
+	}
+	if t.ID != nil {
+		m.ID = t.ID(v)
+	}
+	return m, nil
+}

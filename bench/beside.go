@@ -23,6 +23,7 @@ func beside(size sizes, name string, kind rows, n int, pick func(postgres, lite 
 			{name: name, unit: perSec},
 			{name: name + ", against none", unit: share, goals: pick([]goal{atLeast(85, "%")}, nil)},
 		},
+		rounds: size.besideRounds,
 		all: func(ctx context.Context, systems []system, rounds int) (samples map[string][][]float64, err error) {
 			filled, release, err := fillBeside(ctx, systems, kind, n)
 			defer func() { err = errors.Join(err, release()) }()
@@ -89,6 +90,7 @@ func held(size sizes, pick func(postgres, lite []goal) []goal) scenario {
 			{name: name, unit: perSec},
 			{name: name + ", against none", unit: share, goals: pick([]goal{atLeast(70, "%")}, nil)},
 		},
+		rounds: size.besideRounds,
 		all: func(ctx context.Context, systems []system, rounds int) (map[string][][]float64, error) {
 			before, after := map[string][]float64{}, map[string][]float64{}
 			var some []system

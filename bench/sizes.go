@@ -15,6 +15,8 @@ type sizes struct {
 	latency time.Duration
 	// How many rows lie beside.
 	done, scheduled, queued int
+	// besideRounds is how often a drain beside them is measured.
+	besideRounds int
 	// sqlite divides, for SQLite, what lies beside and how long it is held.
 	sqlite int
 	// snapshot is how long a snapshot is held open.
@@ -31,17 +33,17 @@ type sizes struct {
 var forms = []sizes{
 	{
 		form: "full", rounds: 3, span: 1500 * time.Millisecond, drainSpan: 3 * time.Second, drain: 40_000, latency: 4 * time.Second,
-		done: 5_000_000, scheduled: 1_000_000, queued: 200_000, sqlite: 5,
+		done: 5_000_000, scheduled: 1_000_000, queued: 200_000, besideRounds: 3, sqlite: 5,
 		snapshot: 2 * time.Minute, lease: 30 * time.Second, held: 100, patient: true, waiting: 1_000_000,
 	},
 	{
-		form: "quick", rounds: 3, span: 200 * time.Millisecond, drainSpan: time.Second, drain: 5_000, latency: 500 * time.Millisecond,
-		done: 50_000, scheduled: 20_000, queued: 10_000, sqlite: 5,
-		snapshot: 2 * time.Second, lease: 2 * time.Second, held: 50, waiting: 20_000,
+		form: "quick", rounds: 2, span: 150 * time.Millisecond, drainSpan: 400 * time.Millisecond, drain: 4_000, latency: 400 * time.Millisecond,
+		done: 20_000, scheduled: 10_000, queued: 5_000, besideRounds: 1, sqlite: 5,
+		snapshot: time.Second, lease: time.Second, held: 50, waiting: 20_000,
 	},
 	{
 		form: "smoke", rounds: 1, span: 5 * time.Millisecond, drainSpan: 300 * time.Millisecond, drain: 50, latency: 25 * time.Millisecond,
-		done: 50, scheduled: 50, queued: 50, sqlite: 1,
+		done: 50, scheduled: 50, queued: 50, besideRounds: 1, sqlite: 1,
 		snapshot: 20 * time.Millisecond, lease: 500 * time.Millisecond, held: 5, waiting: 50,
 	},
 }

@@ -28,6 +28,7 @@ var arrows = map[string][]string{
 	"memstore":      {"", "box"},
 	"storetest":     {"", "box", "inbox"},
 	"transporttest": {"", "box"},
+	"bus":           {"", "box", "inbox"},
 	"inboxtest":     {"", "box", "inbox", "memstore"},
 	"webhook":       {"", "inbox"},
 	"pgxstore":      {"", "box", "sqlstore", "sqlstore/postgres"},

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/postroom/postroom/box"
 )
 
 // trouble kills and stalls processes until the chaos is over.
@@ -34,17 +36,32 @@ func (d *demo) trouble(chaos context.Context) {
 
 // suspend lets all leases be over for the database while their holders don't
 // notice, as when the machine of the workers is suspended for a while: the clock
-// that they reckon by stands still then. From here on only the fence tells the
-// old holder of a message from the new one. What is moved is the stored end of
-// the leases, since a clock can't be; and they are reaped at once, before a
-// holder renews its own.
+// that they reckon by stands still then. What is moved is the stored end of the
+// leases, since a clock can't be. They are reaped before a holder renews its own,
+// and go to a holder elsewhere, who gives them back unrun after a moment. In that
+// moment only the fence tells the old holder of a message from the new one.
 func (d *demo) suspend(chaos context.Context) {
 	if d.opts.Store.Suspend(chaos, d.opts.Consumer) != nil {
 		return
 	}
 	d.count(func(l *Ledger) { l.Suspended++ })
-	_, _ = d.in.Box().Reap(chaos)
+	engine := d.in.Box()
+	_, _ = engine.Reap(chaos)
+	taken, err := engine.Claim(chaos, box.ClaimRequest{Owner: "elsewhere", Lease: d.opts.Lease, Limit: 1000})
+	if err != nil {
+		return
+	}
+	_ = rest(chaos, moment)
+	ends := make([]box.End, len(taken))
+	for i, m := range taken {
+		ends[i] = box.End{Settlement: box.Settlement{Lease: m.Lease, Verb: box.Release}, Message: m}
+	}
+	// What can't be given back now comes back when its lease lapses.
+	_, _ = engine.Settle(context.WithoutCancel(chaos), ends)
 }
+
+// moment is about how long a worker needs for what it has in hand.
+const moment = 150 * time.Millisecond
 
 // stallOne stops a worker for longer than its leases last, as a long pause of
 // its machine would. When it goes on, others have its messages.

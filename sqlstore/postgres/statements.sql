@@ -99,11 +99,14 @@ WITH held AS MATERIALIZED (
     ORDER BY w.seq
     FOR UPDATE OF w SKIP LOCKED
 ), gone AS (
+    -- Done is only what this deletes: a row that changed after the statement began
+    -- is locked in its new version, which the delete does not see.
     DELETE FROM {{work}} w USING held h WHERE w.ctid = h.ctid
+    RETURNING h.seq, h.consumer, h.attempt, h.fence, h.last_seen, h.superseded, h.revision, h.handler, h.discarded, h.note
 )
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
 SELECT seq, consumer, statement_timestamp(), attempt + 1, handler, revision, superseded, discarded, note, fence, last_seen, false
-FROM held
+FROM gone
 RETURNING seq, superseded;
 
 -- name: lookup

@@ -25,6 +25,8 @@ const (
 	// all.
 	sideways  = 2
 	sideQueue = 1000
+	// sideTime bounds the wait behind others on the side.
+	sideTime = 30 * time.Second
 )
 
 // A gather lets concurrent callers share commits. While flushes are under way
@@ -39,8 +41,8 @@ type gather struct {
 	limit   int // of flushes at once
 	flying  int
 	waiting []*arrival
-	// side are the messages that somebody's transaction holds, by their group, so
-	// that the order of a group is kept; aside counts them by group.
+	// side are the messages that somebody's transaction holds, and those that must
+	// not overtake them; aside counts them by their queue.
 	side   [sideways][]*arrival
 	moving [sideways]bool
 	aside  map[string]int
@@ -62,6 +64,15 @@ type arrival struct {
 	// out is set under the gather's lock, and read after the call is done.
 	out   PutResult
 	taken bool
+	aside time.Time // since when it waits on the side
+}
+
+// queue names what keeps its order on the side: the group, else the key.
+func (a *arrival) queue() string {
+	if m := &a.put.Message; m.Group == "" {
+		return m.Source + "\x00" + m.ID
+	}
+	return a.put.Message.Group
 }
 
 func newGather(limit int, put func(context.Context, []Put) ([]PutResult, error)) *gather {
@@ -92,10 +103,17 @@ func (g *gather) do(ctx context.Context, puts []Put) ([]PutResult, error) {
 		return nil, fmt.Errorf("%w: %w", postroom.ErrUnknown, ctx.Err())
 	}
 	results := make([]PutResult, len(puts))
+	failed := 0
 	for i, a := range arrivals {
 		results[i] = a.out
+		if c.errs[i] != nil {
+			failed++
+		}
 	}
-	return results, errors.Join(c.errs...)
+	if failed == len(puts) {
+		return nil, c.errs[0]
+	}
+	return results, nil
 }
 
 // close waits for the flushes under way.
@@ -142,7 +160,9 @@ func (g *gather) fly() {
 	}
 }
 
-// flush commits what has gathered, again and again until nothing has.
+// flush commits what has gathered, again and again until nothing has. The parts
+// of a call that is too large for one commit go one after the other: within a
+// call, order is promised.
 func (g *gather) flush() {
 	for {
 		g.mu.Lock()
@@ -154,31 +174,44 @@ func (g *gather) flush() {
 		}
 		g.fly()
 		g.mu.Unlock()
-		g.commit(batch)
+		for len(batch) > 0 {
+			n := fit(batch)
+			g.commit(batch[:n])
+			batch = batch[n:]
+		}
 	}
 }
 
-// take removes what the next flush takes along. A message whose group has one on
-// the side joins it there.
-func (g *gather) take() (batch []*arrival) {
-	size := 0
-	for len(g.waiting) > 0 && len(batch) < flushMessages && size < flushBytes {
-		a := g.waiting[0]
-		g.waiting = g.waiting[1:]
+// take removes what the next flush takes along: what fits into a commit, and the
+// rest of the last call.
+func (g *gather) take() []*arrival {
+	n := fit(g.waiting)
+	for 0 < n && n < len(g.waiting) && g.waiting[n].call == g.waiting[n-1].call {
+		n++
+	}
+	batch := g.waiting[:n:n]
+	g.waiting = g.waiting[n:]
+	for _, a := range batch {
 		a.taken = true
-		if group := a.put.Message.Group; group != "" && g.aside[group] > 0 {
-			g.divert(a)
-			continue
-		}
-		size += len(a.put.Message.Payload)
-		batch = append(batch, a)
 	}
 	return batch
+}
+
+// fit is how many go into one commit, at least one if there are any.
+func fit(arrivals []*arrival) (n int) {
+	for size := 0; n < len(arrivals) && n < flushMessages && size < flushBytes; n++ {
+		size += len(arrivals[n].put.Message.Payload)
+	}
+	return n
 }
 
 // commit puts a batch into the store. What the database refuses is halved until
 // the message that it does not like fails alone.
 func (g *gather) commit(batch []*arrival) {
+	batch = g.ahead(batch)
+	if len(batch) == 0 {
+		return
+	}
 	results, err := g.send(batch)
 	if errors.Is(err, ErrRefused) && len(batch) > 1 {
 		g.commit(batch[:len(batch)/2])
@@ -197,6 +230,22 @@ func (g *gather) commit(batch []*arrival) {
 			a.finish(results[i], nil)
 		}
 	}
+}
+
+// ahead leaves out what must not overtake a message on the side, and lets it join
+// that one.
+func (g *gather) ahead(batch []*arrival) []*arrival {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ahead := make([]*arrival, 0, len(batch))
+	for _, a := range batch {
+		if g.aside[a.queue()] > 0 {
+			g.divert(a)
+		} else {
+			ahead = append(ahead, a)
+		}
+	}
+	return ahead
 }
 
 func (g *gather) send(batch []*arrival) ([]PutResult, error) {
@@ -220,20 +269,14 @@ var sideSeed = maphash.MakeSeed()
 
 // divert lets a message wait on the side. The caller holds the lock.
 func (g *gather) divert(a *arrival) {
-	m := &a.put.Message
 	if g.length >= sideQueue {
 		a.finish(PutResult{Err: postroom.ErrInProgress}, nil)
 		return
 	}
-	a.put.Divert = false
-	by := m.Group
-	if by == "" {
-		by = m.Source + "\x00" + m.ID
-	} else {
-		g.aside[by]++
-	}
+	a.put.Divert, a.aside = false, time.Now()
+	g.aside[a.queue()]++
 	g.length++
-	way := maphash.String(sideSeed, by) % sideways
+	way := maphash.String(sideSeed, a.queue()) % sideways
 	g.side[way] = append(g.side[way], a)
 	if !g.moving[way] {
 		g.moving[way] = true
@@ -253,7 +296,10 @@ func (g *gather) wait(way uint64) {
 		}
 		a := g.side[way][0]
 		g.mu.Unlock()
-		results, err := g.send([]*arrival{a})
+		results, err := []PutResult{{Err: postroom.ErrInProgress}}, error(nil)
+		if time.Since(a.aside) < sideTime {
+			results, err = g.send([]*arrival{a})
+		}
 		g.mu.Lock()
 		if err != nil {
 			a.finish(PutResult{Err: err}, err)
@@ -262,10 +308,8 @@ func (g *gather) wait(way uint64) {
 		}
 		g.side[way] = g.side[way][1:]
 		g.length--
-		if group := a.put.Message.Group; group != "" {
-			if g.aside[group]--; g.aside[group] == 0 {
-				delete(g.aside, group)
-			}
+		if g.aside[a.queue()]--; g.aside[a.queue()] == 0 {
+			delete(g.aside, a.queue())
 		}
 		g.mu.Unlock()
 	}

@@ -37,7 +37,7 @@ func (s *slowStore) put(_ context.Context, puts []Put) ([]PutResult, error) {
 	s.batches = append(s.batches, ids)
 	s.mu.Unlock()
 	if len(puts) == 1 && s.held[ids[0]] && !puts[0].Divert {
-		time.Sleep(time.Minute) // until whoever holds it lets go
+		time.Sleep(holdTime) // until whoever holds it lets go
 	}
 	time.Sleep(time.Second)
 	if refused {
@@ -45,6 +45,8 @@ func (s *slowStore) put(_ context.Context, puts []Put) ([]PutResult, error) {
 	}
 	return results, nil
 }
+
+const holdTime = 20 * time.Second
 
 func queued(id, group string) []Put {
 	return []Put{{Mode: Queue, Message: postroom.Message{Source: "s", ID: id, Group: group}}}
@@ -113,7 +115,7 @@ func TestGather_held_message_does_not_hold_up_its_neighbours(t *testing.T) {
 				t.Errorf("a neighbour took %v", d)
 			}
 		}
-		if time.Since(start) < time.Minute {
+		if time.Since(start) < holdTime {
 			t.Error("the held message did not wait")
 		}
 	})
@@ -195,6 +197,72 @@ func TestGather_bounds_a_flush(t *testing.T) {
 		}
 		if len(s.batches) != 3 {
 			t.Errorf("%d flushes", len(s.batches))
+		}
+	})
+}
+
+func TestGather_parts_of_a_call_go_one_after_the_other(t *testing.T) {
+	for name, puts := range map[string][]Put{
+		"many":  make([]Put, 2*flushMessages+1),
+		"large": make([]Put, 3),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &slowStore{}
+				g := newGather(flights, s.put)
+				for i := range puts {
+					puts[i] = queued(fmt.Sprint(i), "g")[0]
+					if name == "large" {
+						puts[i].Message.Payload = make([]byte, flushBytes)
+					}
+				}
+				start := time.Now()
+				if _, err := g.do(t.Context(), puts); err != nil {
+					t.Fatal(err)
+				}
+				if len(s.batches) != 3 || time.Since(start) != 3*time.Second {
+					t.Errorf("%d commits of a second each took %v: a later part may overtake an earlier one", len(s.batches), time.Since(start))
+				}
+			})
+		})
+	}
+}
+
+func TestGather_refused_message_fails_alone_in_its_call(t *testing.T) {
+	s := &slowStore{bad: map[string]bool{"7": true}}
+	gathering(t, s, func(t *testing.T, g *gather) {
+		puts := make([]Put, 16)
+		for i := range puts {
+			puts[i] = queued(fmt.Sprint(i), "")[0]
+		}
+		results, err := g.do(t.Context(), puts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range results {
+			if refused := errors.Is(results[i].Err, ErrRefused); refused != (i == 7) {
+				t.Errorf("message %d: %v", i, results[i].Err)
+			}
+		}
+	})
+}
+
+func TestGather_wait_on_the_side_is_bounded(t *testing.T) {
+	s := &slowStore{held: map[string]bool{"held": true}}
+	gathering(t, s, func(t *testing.T, g *gather) {
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				results, err := g.do(t.Context(), queued("held", ""))
+				if err != nil || (results[0].Err != nil && !errors.Is(results[0].Err, postroom.ErrInProgress)) {
+					t.Errorf("%v %v", results, err)
+				}
+			})
+		}
+		wg.Wait()
+		if d := time.Since(start); d > 2*sideTime {
+			t.Errorf("the last caller waited %v", d)
 		}
 	})
 }

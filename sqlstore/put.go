@@ -507,8 +507,9 @@ func (q *session) holdKeys(ctx context.Context, round []intake) error {
 		return nil
 	}
 	deadline := time.Now().Add(q.store.wait)
-	for _, in := range round {
-		key := in.put.Message.Key()
+	keys := keysOf(byKeys(round))
+	slices.SortFunc(keys, compareKeys) // crossed batches wait for one another in turn
+	for _, key := range keys {
 		for try := 1; ; try++ {
 			var got bool
 			if err := q.query(ctx, "hold_key", func(r Rows) error { return r.Scan((*boolCell)(&got)) }, q.store.keyLock(key)); err != nil {
@@ -526,6 +527,10 @@ func (q *session) holdKeys(ctx context.Context, round []intake) error {
 		}
 	}
 	return nil
+}
+
+func compareKeys(a, b postroom.Key) int {
+	return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Source, b.Source), cmp.Compare(a.ID, b.ID))
 }
 
 // withoutHeld parts a round into what is free and what sits in a caller's open

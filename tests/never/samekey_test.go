@@ -317,3 +317,36 @@ func TestNever21_row_locked_by_a_replacement_delays_no_other_message(t *testing.
 		w.claimOne("w", "held")
 	})
 }
+
+func TestNever04_crossed_batches_of_two_callers_wait_in_turn(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		first, second := w.join(sqlstore.Options{}), w.join(sqlstore.Options{})
+		one, two := first.beginSQL(0), second.beginSQL(0)
+		puts := func(ids ...string) (puts []box.Put) {
+			for _, id := range ids {
+				puts = append(puts, put(box.Queue, message(id)))
+			}
+			return puts
+		}
+		held := first.lot.Park(park.After, "hold_key")
+		var firstErr, secondErr error
+		waitFirst := park.Go(t, func(ctx context.Context) {
+			_, firstErr = first.store.Put(ctx, sqlstore.Tx(one), puts("a", "b"))
+			if firstErr == nil {
+				firstErr = one.Commit()
+			}
+		})
+		held.Wait(t)
+		asked := second.lot.ParkNth(park.After, "hold_key", 2)
+		waitSecond := park.Go(t, func(ctx context.Context) {
+			_, secondErr = second.store.Put(ctx, sqlstore.Tx(two), puts("b", "a"))
+		})
+		asked.Wait(t)
+		held.Release()
+		asked.Release()
+		waitFirst()
+		waitSecond()
+		w.must(firstErr)
+		w.must(secondErr)
+	})
+}

@@ -216,7 +216,17 @@ FOR UPDATE OF l;
 -- name: peek
 -- One look at whether anything has to be made ready before a claim.
 SELECT EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND stage IN (3, 4) AND next <= statement_timestamp()),
-       EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND stage = 11),
+       EXISTS (
+           -- Topic by topic: a paused one may have a great many messages.
+           WITH RECURSIVE t AS (
+               SELECT (SELECT min(topic) FROM {{work}} WHERE consumer = $1 AND stage = 11) AS topic
+               UNION ALL
+               SELECT (SELECT min(w.topic) FROM {{work}} w WHERE w.consumer = $1 AND w.stage = 11 AND w.topic > t.topic)
+               FROM t WHERE t.topic IS NOT NULL
+           )
+           SELECT FROM t WHERE t.topic IS NOT NULL
+             AND NOT EXISTS (SELECT FROM {{pause}} p WHERE p.consumer = $1 AND p.topic = t.topic)
+       ),
        EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND stage = 5),
        EXISTS (SELECT FROM {{lane}} WHERE consumer = $1 AND head IS NULL);
 

@@ -96,7 +96,17 @@ SELECT head FROM {{lane}} WHERE consumer = ?1 AND grp = ?2 AND head = ?3;
 
 -- name: peek
 SELECT EXISTS (SELECT 1 FROM {{work}} WHERE consumer = ?1 AND stage IN (3, 4) AND next <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000),
-       EXISTS (SELECT 1 FROM {{work}} WHERE consumer = ?1 AND stage = 11),
+       EXISTS (
+           -- Topic by topic: a paused one may have a great many messages.
+           WITH RECURSIVE t (topic) AS (
+               SELECT (SELECT min(topic) FROM {{work}} WHERE consumer = ?1 AND stage = 11)
+               UNION ALL
+               SELECT (SELECT min(w.topic) FROM {{work}} w WHERE w.consumer = ?1 AND w.stage = 11 AND w.topic > t.topic)
+               FROM t WHERE t.topic IS NOT NULL
+           )
+           SELECT 1 FROM t WHERE t.topic IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM {{pause}} p WHERE p.consumer = ?1 AND p.topic = t.topic)
+       ),
        EXISTS (SELECT 1 FROM {{work}} WHERE consumer = ?1 AND stage = 5),
        EXISTS (SELECT 1 FROM {{lane}} WHERE consumer = ?1 AND head IS NULL);
 

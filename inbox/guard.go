@@ -80,6 +80,7 @@ func (in *Inbox) guard(ctx context.Context, m postroom.Message, handle postroom.
 	msg.Lease = r.Lease
 	keeper := box.NewKeeper(in.box, o.Lease)
 	held, stop := keep(ctx, keeper, r.Lease, asked)
+	defer stop() // a handler that ends its goroutine must not keep the lease for ever
 	run := func(ctx context.Context) error { return handle(ctx, msg) }
 	var verdict error
 	if observe {
@@ -91,7 +92,7 @@ func (in *Inbox) guard(ctx context.Context, m postroom.Message, handle postroom.
 	return in.guardSettled(ctx, msg, r, o, verdict)
 }
 
-// keep renews one lease until stop is called.
+// keep renews one lease until stop is called, which may be done twice.
 func keep(ctx context.Context, k *box.Keeper, l postroom.Lease, asked time.Time) (held context.Context, stop func()) {
 	held, hold := k.Hold(ctx, asked, l)
 	renewing, cancel := context.WithCancel(context.WithoutCancel(ctx))

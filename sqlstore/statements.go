@@ -44,7 +44,7 @@ func newNames(d *Dialect, schema, prefix string, wait time.Duration) names {
 	}
 	pairs := []string{
 		"{{prefix}}", prefix, "{{schema}}", d.Quote(schema),
-		"{{wait}}", strconv.FormatInt(wait.Milliseconds(), 10),
+		"{{wait}}", strconv.FormatInt(max(wait.Milliseconds(), 1), 10), // 0 would mean no bound
 	}
 	for _, t := range tables {
 		pairs = append(pairs, "{{"+t+"}}", qualify+d.Quote(prefix+"_"+t))

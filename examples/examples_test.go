@@ -46,7 +46,7 @@ the ledger has 20 bookings over 21000 cents
 ann: 1 2 3 4 5
 bob: 1 2 3 4 5
 eve: 1 2 3 4 5
-bob-2 failed once: its account waited for it, the others did not
+bob-2 failed until ann and eve were through: its account waited for it, theirs did not
 `},
 }
 

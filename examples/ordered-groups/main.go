@@ -78,7 +78,8 @@ func run(ctx context.Context) error {
 	defer stop()
 	j := newJournal(len(accounts)*each, stop)
 	mux := inbox.NewMux()
-	_ = mux.HandleFunc("account.changed", j.handle) // Run gives its error, too
+	// An error of a registration comes back from Run.
+	_ = mux.HandleWith("account.changed", postroom.HandlerFunc(j.handle), inbox.HandlerOptions{MaxAttempts: 1000})
 	// An idle worker looks less and less often; here the retry is not to wait.
 	worker := inbox.NewWorker(in, mux, inbox.WorkerOptions{Concurrency: 8, MaxPoll: 500 * time.Millisecond})
 	if err := worker.Run(ctx); err != nil {

@@ -137,7 +137,11 @@ func (s *Store) putCaller(ctx context.Context, q *session, puts []box.Put, resul
 // Once some are in, an error is told in the results of the others.
 func (s *Store) putOwn(ctx context.Context, puts []box.Put, results []box.PutResult) error {
 	list, follow := rounds(puts, results)
+	held := map[any]bool{}
 	for n, round := range list {
+		if n > 0 {
+			round = behindHeld(held, list[n-1], round)
+		}
 		left, err := s.putOwnRound(ctx, round)
 		if err == nil {
 			continue
@@ -154,6 +158,26 @@ func (s *Store) putOwn(ctx context.Context, puts []box.Put, results []box.PutRes
 	}
 	follow()
 	return nil
+}
+
+// behindHeld lets nothing overtake a held message of an earlier round, by its key
+// or its group: it is held too. It gives the others. held is kept by the caller
+// from round to round.
+func behindHeld(held map[any]bool, before, round []intake) (ahead []intake) {
+	for _, in := range before {
+		if errors.Is(in.result.Err, box.ErrHeld) {
+			held[in.put.Message.Key()] = true
+			held[in.put.Message.Group] = in.put.Message.Group != ""
+		}
+	}
+	for _, in := range round {
+		if held[in.put.Message.Key()] || held[in.put.Message.Group] {
+			*in.result = box.PutResult{Err: box.ErrHeld}
+		} else {
+			ahead = append(ahead, in)
+		}
+	}
+	return ahead
 }
 
 // putOwnRound takes in messages with distinct keys. With an error it gives those

@@ -3,6 +3,7 @@ package never
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"testing"
 
 	"github.com/postroom/postroom"
@@ -348,5 +349,41 @@ func TestNever04_crossed_batches_of_two_callers_wait_in_turn(t *testing.T) {
 		waitSecond()
 		w.must(firstErr)
 		w.must(secondErr)
+	})
+}
+
+func TestNever04_second_content_does_not_overtake_the_first_that_was_held(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		holder, sender := w.join(sqlstore.Options{}), w.join(sqlstore.Options{})
+		tx := holder.beginSQL(0)
+		_, err := holder.try(tx, box.Queue, message("a"))
+		w.must(err)
+		// The holder gives up when the first content was found held, and the second
+		// is about to go.
+		second := sender.lot.ParkNth(park.Before, "receive", 2)
+		batch := []box.Put{put(box.Queue, message("a")), put(box.Queue, message("a")), put(box.Queue, grouped("b", "g"))}
+		for i := range batch {
+			batch[i].Divert = true
+			batch[i].Message.Payload = []byte{byte(i)}
+		}
+		var results []box.PutResult
+		over := make(chan struct{})
+		wait := park.Go(t, func(ctx context.Context) {
+			defer close(over)
+			results, err = sender.store.Put(ctx, nil, batch)
+		})
+		select {
+		case <-second.Arrived():
+		case <-over: // it did not even try
+		}
+		w.must(tx.Rollback())
+		second.Release()
+		wait()
+		w.must(err)
+		for i, want := range []error{box.ErrHeld, box.ErrHeld, nil} {
+			if !errors.Is(results[i].Err, want) {
+				t.Errorf("content %d: %+v, want %v", i, results[i], want)
+			}
+		}
 	})
 }

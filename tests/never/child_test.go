@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,10 +20,14 @@ const childVariable = "POSTROOM_NEVER_CHILD"
 
 // children are programs that tests start and kill. They say what they have done,
 // a line each, and end when their input does.
-var children = map[string]func(t testing.TB, w *party, arg string){
+var children = map[string]func(t testing.TB, w *world, arg string){
 	"settle":  childSettles,
 	"claim":   childClaims,
 	"receive": childReceives,
+	"commit":  childCommits,
+	"stand":   childStands,
+	"kill":    childKills,
+	"stop":    childStops,
 }
 
 // TestChild is the program of a started test binary; elsewhere it is nothing.
@@ -33,18 +38,23 @@ func TestChild(t *testing.T) {
 	}
 	parts := strings.SplitN(rest, "|", 3)
 	w := &world{TB: t, driver: parts[0], dsn: parts[1]}
+	if parts[0] == native {
+		w.driver, w.native = "pgx", true
+	}
 	for _, d := range dialects {
-		if d.Name == parts[0] || (d.Name == "postgres" && parts[0] == "pgx") {
+		if d.Name == w.driver || (d.Name == "postgres" && w.driver == "pgx") {
 			w.dialect = d
 		}
 	}
-	children[name](t, w.join(sqlstore.Options{}), parts[2])
+	w.party = w.join(sqlstore.Options{})
+	children[name](t, w, parts[2])
 }
 
 // A child is a started program.
 type child struct {
 	testing.TB
 	cmd   *exec.Cmd
+	in    io.WriteCloser
 	lines *bufio.Scanner
 }
 
@@ -52,14 +62,18 @@ func (w *world) child(name, arg string) *child {
 	w.Helper()
 	self, err := os.Executable()
 	w.must(err)
-	c := &child{TB: w.TB, cmd: exec.CommandContext(w.Context(), self, "-test.run=^TestChild$", "-test.count=1")}
-	c.cmd.Env = append(os.Environ(), childVariable+"="+strings.Join([]string{name, w.driver, w.dsn, arg}, "|"))
+	c := &child{TB: w.TB, cmd: exec.CommandContext(w.Context(), self, "-test.run=^TestChild$", "-test.count=1", "-test.timeout=60s")}
+	driver := w.driver
+	if w.native {
+		driver = native
+	}
+	c.cmd.Env = append(os.Environ(), childVariable+"="+strings.Join([]string{name, driver, w.dsn, arg}, "|"))
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
 	w.must(err)
-	in, err := c.cmd.StdinPipe()
+	c.in, err = c.cmd.StdinPipe()
 	w.must(err)
-	w.Cleanup(func() { _ = in.Close() })
+	w.Cleanup(func() { _ = c.in.Close() })
 	w.must(c.cmd.Start())
 	c.lines = bufio.NewScanner(out)
 	return c
@@ -92,6 +106,21 @@ func (c *child) kill() {
 	}
 }
 
+func (c *child) signal(s os.Signal) {
+	c.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// tell gives the child a line to read.
+func (c *child) tell(line string) {
+	c.Helper()
+	if _, err := fmt.Fprintln(c.in, line); err != nil {
+		c.Fatal(err)
+	}
+}
+
 func say(words ...any) { fmt.Println(append([]any{"child"}, words...)...) }
 
 // stay waits to be killed, or for the parent to be gone.
@@ -99,7 +128,7 @@ func stay() { _, _ = bufio.NewReader(os.Stdin).ReadByte() }
 
 // childSettles claims a message and does its effect and its ack in one
 // transaction. It stops before the commit or right after it.
-func childSettles(t testing.TB, p *party, stopAt string) {
+func childSettles(t testing.TB, p *world, stopAt string) {
 	m := p.claimOne("child", "a")
 	tx, err := p.store.Begin(t.Context())
 	p.must(err)
@@ -119,7 +148,7 @@ func childSettles(t testing.TB, p *party, stopAt string) {
 }
 
 // childClaims claims what it can get and dies with it.
-func childClaims(t testing.TB, p *party, kind string) {
+func childClaims(t testing.TB, p *world, kind string) {
 	req := box.ClaimRequest{Consumer: consumer, Owner: "child", Lease: leaseTime, Limit: 100, Suspect: kind == "suspect"}
 	got, err := p.store.Claim(t.Context(), req)
 	p.must(err)
@@ -129,7 +158,7 @@ func childClaims(t testing.TB, p *party, kind string) {
 
 // childReceives takes in messages named after its argument, until it has done
 // its share.
-func childReceives(t testing.TB, p *party, arg string) {
+func childReceives(t testing.TB, p *world, arg string) {
 	for i := range 100 {
 		if res, err := p.try(nil, box.Queue, message(fmt.Sprintf("%s-%d", arg, i))); err != nil || res.Outcome != postroom.Accepted {
 			say("failed", err, res.Outcome)

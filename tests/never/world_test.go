@@ -44,6 +44,8 @@ type world struct {
 	dialect *sqlstore.Dialect
 	// minus is how the dialect takes microseconds off a time.
 	minus string
+	// native: its programs work through pgxstore.
+	native bool
 	// part tells databases apart that share out what all of them can't do.
 	part int
 	*party

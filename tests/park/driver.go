@@ -23,14 +23,14 @@ func (l *Lot) Open(t testing.TB, name, dsn string) *sql.DB {
 	}
 	db := sql.OpenDB(&connector{lot: l, driver: d, dsn: dsn})
 	t.Cleanup(func() {
-		l.clear()
+		l.Clear()
 		_ = db.Close()
 	})
 	return db
 }
 
-// clear lets everybody go, so that a test that failed still ends.
-func (l *Lot) clear() {
+// Clear lets everybody go, so that a test that failed still ends.
+func (l *Lot) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.spots {
@@ -71,6 +71,7 @@ type conn struct {
 	driver.Conn
 	lot    *Lot
 	skew   time.Duration
+	ran    string // in this transaction
 	broken bool
 }
 
@@ -78,7 +79,11 @@ func (c *conn) around(name string, do func() error) error {
 	if c.broken {
 		return driver.ErrBadConn
 	}
-	err := c.lot.around(name, do)
+	if name == Begin {
+		c.ran = ""
+	}
+	err := c.lot.around(name, c.ran, do)
+	c.ran += name + "\n"
 	if errors.Is(err, ErrLost) {
 		c.broken = true
 	}

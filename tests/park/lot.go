@@ -62,11 +62,14 @@ type Spot struct {
 	lot     *Lot
 	when    When
 	what    string
+	within  string
 	skip    int
+	every   bool
 	err     error
 	done    bool
 	arrived chan struct{}
 	release chan struct{}
+	met     sync.Once
 	freed   sync.Once
 }
 
@@ -80,6 +83,20 @@ func (l *Lot) Park(when When, what string) *Spot { return l.ParkNth(when, what, 
 // ParkNth stops the nth session from now on.
 func (l *Lot) ParkNth(when When, what string, nth int) *Spot {
 	return l.add(&Spot{when: when, what: what, skip: nth - 1, arrived: make(chan struct{}), release: make(chan struct{})})
+}
+
+// ParkWithin stops the next session whose transaction has run a statement that
+// part is in.
+func (l *Lot) ParkWithin(when When, what, part string) *Spot {
+	return l.add(&Spot{when: when, what: what, within: part, arrived: make(chan struct{}), release: make(chan struct{})})
+}
+
+// FailAll gives err each time, before the server learns of it, until the spot is
+// cancelled.
+func (l *Lot) FailAll(what string, err error) *Spot {
+	s := &Spot{what: what, every: true, err: err, arrived: make(chan struct{}), release: make(chan struct{})}
+	s.Release()
+	return l.add(s)
 }
 
 // Fail gives err for the nth from now on, before the server learns of it or
@@ -160,8 +177,9 @@ func matches(name, what string) bool {
 	return name == what || what == Any || (strings.HasPrefix(name, "SQL ") && strings.Contains(name, what))
 }
 
-// find gives the spots that a session stops at.
-func (l *Lot) find(when When, name string) (found []*Spot) {
+// find gives the spots that a session stops at. ran is what its transaction has
+// run so far.
+func (l *Lot) find(when When, name, ran string) (found []*Spot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if when == Before {
@@ -173,14 +191,14 @@ func (l *Lot) find(when When, name string) (found []*Spot) {
 	}
 	l.spots = slices.DeleteFunc(l.spots, func(s *Spot) bool { return s.done && s.isFree() })
 	for _, s := range l.spots {
-		if s.done || s.when != when || !matches(name, s.what) {
+		if s.done || s.when != when || !matches(name, s.what) || !strings.Contains(ran, s.within) {
 			continue
 		}
 		if s.skip > 0 {
 			s.skip--
 			continue
 		}
-		s.done = true
+		s.done = !s.every
 		found = append(found, s)
 	}
 	return found
@@ -189,7 +207,7 @@ func (l *Lot) find(when When, name string) (found []*Spot) {
 // stop holds a session and says what it is told. It doesn't heed the context: a
 // session that is parked has stopped.
 func (s *Spot) stop() error {
-	close(s.arrived)
+	s.met.Do(func() { close(s.arrived) })
 	<-s.release
 	return s.err
 }
@@ -205,14 +223,14 @@ func nameOf(query string) string {
 }
 
 // around runs do between what is to happen before and after it.
-func (l *Lot) around(name string, do func() error) error {
-	for _, s := range l.find(Before, name) {
+func (l *Lot) around(name, ran string, do func() error) error {
+	for _, s := range l.find(Before, name, ran) {
 		if err := s.stop(); err != nil {
 			return err
 		}
 	}
 	err := do()
-	for _, s := range l.find(After, name) {
+	for _, s := range l.find(After, name, ran) {
 		if stopErr := s.stop(); stopErr != nil {
 			return stopErr
 		}

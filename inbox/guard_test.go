@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -172,4 +173,22 @@ func TestGuardArguments(t *testing.T) {
 	wantArgument(t, err, "lease")
 	_, err = f.Once(t.Context(), message("1"), nil, inbox.OnceOptions{})
 	wantArgument(t, err, "handler")
+}
+
+func TestGuardEndsTheRenewalOfAHandlerThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, inbox.Options{})
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_, _ = f.Guard(t.Context(), message("1"), func(context.Context, *postroom.Message) error {
+				runtime.Goexit()
+				return nil
+			}, inbox.GuardOptions{})
+		}()
+		<-over
+		time.Sleep(2 * inbox.DefaultLease)
+		_, err := f.Guard(t.Context(), message("1"), mustNotRun(t), inbox.GuardOptions{})
+		wantErr(t, err, postroom.ErrDead)
+	})
 }

@@ -57,8 +57,15 @@ func (d *dispatcher) runTx(ctx context.Context, job *box.Job, r *route, run call
 		}
 		return
 	}
-	limited, cancel := d.limit(ctx, r)
-	defer cancel()
+	// The time of the handler begins with its transaction: waiting for a
+	// connection, or for the one that writes, is not its fault.
+	limited, cancel := ctx, func() {}
+	defer func() { cancel() }()
+	start := func() context.Context {
+		cancel()
+		limited, cancel = d.limit(ctx, r)
+		return limited
+	}
 	err := errExited
 	defer func() {
 		d.giveTurn()
@@ -70,7 +77,7 @@ func (d *dispatcher) runTx(ctx context.Context, job *box.Job, r *route, run call
 		}
 	}()
 	for try := 1; ; try++ {
-		err = d.transact(ctx, limited, job, r, run)
+		err = d.transact(ctx, start, job, r, run)
 		if try == onceTries || !errors.Is(err, postroom.ErrRetry) || !sleep(limited, onceDelay(try)) {
 			return
 		}
@@ -82,14 +89,16 @@ type notRun struct{ error }
 
 func (e *notRun) Unwrap() error { return e.error }
 
-// transact gives nil when the job is settled or must be left alone.
-func (d *dispatcher) transact(ctx, limited context.Context, job *box.Job, r *route, run call) error {
+// transact gives nil when the job is settled or must be left alone. start gives
+// the context of the handler.
+func (d *dispatcher) transact(ctx context.Context, start func() context.Context, job *box.Job, r *route, run call) error {
 	tx, err := d.in.box.Store().Begin(ctx)
 	if err != nil {
 		return &notRun{fmt.Errorf("begin: %w", err)}
 	}
 	defer rollback(ctx, tx)
 	defer job.Writing()()
+	limited := start()
 	below, committed := box.Committing(withTx(limited, tx))
 	verdicts, err := run(below, tx)
 	if err != nil {

@@ -267,3 +267,30 @@ func TestBatchHandlerThatFailsRollsAllBack(t *testing.T) {
 		})
 	}
 }
+
+// slowBegin keeps each transaction waiting, as a busy writer does.
+type slowBegin struct{ *memstore.Store }
+
+func (s slowBegin) Begin(ctx context.Context) (box.Transaction, error) {
+	time.Sleep(3 * time.Second)
+	return s.Store.Begin(ctx)
+}
+
+func TestWaitingForATransactionIsNotTheHandlersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := openBox(t, slowBegin{memstore.New(memstore.Options{})}, inbox.Options{}, &logs{})
+		_, stop := work(t, in, transactional(func(ctx context.Context, _ postroom.Tx, _ *postroom.Message) error {
+			time.Sleep(time.Second)
+			return ctx.Err()
+		}), inbox.WorkerOptions{HandlerTimeout: 2 * time.Second})
+		_, err := in.Receive(t.Context(), message("1"))
+		ok(t, err)
+		time.Sleep(5 * time.Second)
+		r, err := in.Get(t.Context(), "shop", "1")
+		ok(t, err)
+		if r.State != postroom.StateDone || r.Done.Runs != 1 {
+			t.Errorf("state %v after %d runs: %s", r.State, r.Done.Runs, r.LastError)
+		}
+		ok(t, stop())
+	})
+}

@@ -41,6 +41,7 @@ type Loop struct {
 	lastFull  time.Time
 	idle      time.Duration // from the last rest to its poll
 	poll      *time.Timer
+	retry     time.Time // when the next message of this loop can run again
 	solo      bool      // a suspect runs alone
 	clearing  time.Time // until when the slots empty for a suspect
 	probe     time.Time // when to look for suspects while busy
@@ -79,6 +80,9 @@ type Part struct {
 // ErrStopping is the cause of a run's context that ended because its worker
 // stops.
 var ErrStopping = errors.New("postroom: worker is stopping")
+
+// retrySlack is about how long it takes to settle a run.
+const retrySlack = 10 * time.Millisecond
 
 // grace is how long runs whose context ended may take to return.
 const grace = 5 * time.Second
@@ -227,11 +231,44 @@ func (l *Loop) claim(ctx context.Context) error {
 	return err
 }
 
-// rest waits for a hint or the next poll.
+// rest waits for a hint, the next poll, or the next retry that is known here.
 func (l *Loop) rest(d time.Duration) {
 	l.look = lookNot
 	l.idle = min(d, l.opts.MaxPoll)
-	l.poll.Reset(l.idle)
+	wait := l.idle
+	if until := time.Until(l.retry); !l.retry.IsZero() {
+		if until > 0 {
+			wait = min(wait, until)
+		} else {
+			// There may be more of them soon.
+			l.retry, l.idle = time.Time{}, l.opts.Poll
+			wait = min(wait, l.idle)
+		}
+	}
+	l.poll.Reset(wait)
+}
+
+// expect notes when a message of the job can run again, so that its retry does
+// not wait for a poll.
+func (l *Loop) expect(job *Job) {
+	for i := range job.Ends {
+		e := &job.Ends[i]
+		delay := e.Delay
+		if e.Verb == Abandon && delay == 0 && e.Message != nil {
+			delay = postroom.DefaultBackoff(e.Message.Attempt + 1)
+		}
+		if (e.Verb != Abandon && e.Verb != Release) || delay <= 0 {
+			continue
+		}
+		// The delay counts from the settling, a moment later.
+		at := time.Now().Add(delay + retrySlack)
+		if l.retry.IsZero() || at.Before(l.retry) {
+			l.retry = at
+			if l.look == lookNot {
+				l.rest(l.idle)
+			}
+		}
+	}
 }
 
 // request claims for this loop. It outlasts the end of Run's context: a claim
@@ -342,6 +379,7 @@ func (l *Loop) finish(job *Job) {
 	l.busy -= len(job.Messages)
 	l.unsettled += len(job.Messages)
 	l.ended = append(l.ended, job)
+	l.expect(job)
 }
 
 // settle forgets a job. The next of a group can run now.

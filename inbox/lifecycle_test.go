@@ -481,3 +481,35 @@ func TestPausedTopicsWaitInAllWorkersUntilResumed(t *testing.T) {
 		ok(t, stopOther())
 	})
 }
+
+func TestARetryDoesNotWaitForThePoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, inbox.Options{})
+		var runs []time.Time
+		var mu sync.Mutex
+		_, stop := work(t, f.Inbox, handling(func(_ context.Context, m *postroom.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			runs = append(runs, time.Now())
+			if len(runs)%2 == 1 {
+				return postroom.RetryAfter(200*time.Millisecond, errors.New("not yet"))
+			}
+			return nil
+		}), inbox.WorkerOptions{Poll: 5 * time.Second, MaxPoll: time.Minute})
+		for i := range 2 {
+			f.receive(t, fmt.Sprint(i))
+			time.Sleep(10 * time.Minute) // long enough for polls to be rare
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for i := 0; i+1 < len(runs); i += 2 {
+			if d := runs[i+1].Sub(runs[i]); d > 300*time.Millisecond {
+				t.Errorf("a retry after 200 ms came after %v", d)
+			}
+		}
+		if len(runs) != 4 {
+			t.Errorf("%d runs", len(runs))
+		}
+		ok(t, stop())
+	})
+}

@@ -73,7 +73,7 @@ func bareLoop(ctx context.Context, b bareStatements, wake <-chan struct{}, limit
 			}
 			continue
 		}
-		if w.inserting {
+		if w.inserting || w.holding {
 			err = bareInserting(ctx, b, owner, claimed, w)
 		} else {
 			err = bareNothing(ctx, b, owner, claimed, w)

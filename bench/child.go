@@ -64,9 +64,8 @@ func asWorker(ctx context.Context, args []string) error {
 	return out.work(ctx, work{
 		concurrency: concurrency,
 		lease:       lease,
-		// By hand, only handlers in transactions run beside each other.
-		inserting: hold && (args[0] == "bare-pg" || args[0] == "bare-sqlite"),
-		settled:   func(int) {},
+		holding:     hold,
+		settled:     func(int) {},
 		started: func(message) {
 			if !hold {
 				return
@@ -167,7 +166,7 @@ func memory(size sizes) func(context.Context, system) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		time.Sleep(size.drainSpan)
+		time.Sleep(2 * size.span)
 		most, err := peak(child.Process.Pid)
 		_ = child.Process.Kill()
 		_ = child.Wait()

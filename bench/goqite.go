@@ -106,11 +106,19 @@ func (s *goqiteSession) receiveAll(ctx context.Context, ms []message) error {
 	return tx.Commit()
 }
 
+// goqiteAtOnce is how many loops serve it best: there is one writer, and more
+// loops only wait for it.
+const goqiteAtOnce = 10
+
 // work receives, handles and deletes one message at a time, so many at once.
 func (s *goqiteSession) work(ctx context.Context, w work) error {
 	queue := newQueue(s.db, w.lease)
 	group, ctx := errgroup.WithContext(ctx)
-	for range w.concurrency {
+	loops := w.concurrency
+	if !w.holding {
+		loops = min(loops, goqiteAtOnce)
+	}
+	for range loops {
 		group.Go(func() error {
 			for {
 				m, err := queue.ReceiveAndWait(ctx, barePoll)

@@ -39,7 +39,7 @@ func receiving(ctx context.Context, in session, span time.Duration, callers, per
 	for range callers {
 		group.Go(func() error {
 			var last message
-			for n := 0; time.Since(begin) < span; n++ {
+			for n := 0; n == 0 || time.Since(begin) < span; n++ {
 				if perCall > 1 {
 					if err := in.receiveAll(ctx, newMessages(perCall)); err != nil {
 						return fmt.Errorf("receive %d: %w", perCall, err)

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime/pprof"
 	"slices"
@@ -78,9 +79,17 @@ func command(ctx context.Context, args []string) error {
 	fmt.Print(text)
 	return errors.Join(
 		writeIf(*out, text),
-		insertIf(*page, text),
+		insertIf(*page, picture(*chart)+text),
 		writeIf(*chart, rep.svg()),
 	)
+}
+
+// picture shows the chart on the page, which lies in the same folder.
+func picture(chart string) string {
+	if chart == "" {
+		return ""
+	}
+	return fmt.Sprintf("![Messages per second, by row and system](%s)\n\n", filepath.Base(chart))
 }
 
 func sizesOf(form string, rounds int) (sizes, error) {

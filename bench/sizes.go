@@ -42,7 +42,7 @@ var forms = []sizes{
 		snapshot: time.Second, lease: time.Second, held: 50, waiting: 20_000,
 	},
 	{
-		form: "smoke", rounds: 1, span: 5 * time.Millisecond, drainSpan: 300 * time.Millisecond, drain: 50, latency: 25 * time.Millisecond,
+		form: "smoke", rounds: 1, span: 5 * time.Millisecond, drainSpan: 20 * time.Second, drain: 20, latency: 25 * time.Millisecond,
 		done: 50, scheduled: 50, queued: 50, besideRounds: 1, sqlite: 1,
 		snapshot: 20 * time.Millisecond, lease: 500 * time.Millisecond, held: 5, waiting: 50,
 	},

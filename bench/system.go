@@ -60,6 +60,9 @@ type work struct {
 	// inserting lets the handler insert a row, in one transaction with the
 	// outcome of the message.
 	inserting bool
+	// holding says that started never returns, so that each message needs a
+	// goroutine of its own.
+	holding bool
 	// started is called when the handler starts, settled after the commit.
 	started func(m message)
 	settled func(n int)

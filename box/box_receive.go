@@ -246,7 +246,7 @@ func (b *Box) logBatch(ctx context.Context, puts []Put, results []PutResult) {
 	}
 	// A lone message is its own batch; its line says which it was.
 	if len(puts) == 1 {
-		if !b.opts.LogMessages {
+		if !b.opts.LogMessages && results[0].Err == nil {
 			b.LogAbout(ctx, slog.LevelInfo, "message received", &puts[0].Message, slog.String("outcome", results[0].Outcome.String()))
 		}
 		return

@@ -15,8 +15,13 @@ SET LOCAL lock_timeout = 100;
 
 -- name: hold_key
 -- A caller's transaction announces its keys, so that nobody has to wait on them
--- unawares. The lock goes with the transaction.
-SELECT pg_try_advisory_xact_lock($1);
+-- unawares. The lock goes with the transaction. After a thousand it announces no
+-- more: the server has room for some thousands of locks in all.
+SELECT CASE
+    WHEN coalesce(nullif(current_setting('postroom.held', true), ''), '0')::int >= 1000 THEN true
+    ELSE pg_try_advisory_xact_lock($1)
+         AND set_config('postroom.held', (coalesce(nullif(current_setting('postroom.held', true), ''), '0')::int + 1)::text, true) <> ''
+END;
 
 -- name: held_keys
 -- Which of these keys sit in somebody's open transaction.

@@ -42,6 +42,14 @@ charged: evt_1 1000, evt_2 250
 booked 20, skipped as duplicates 40, rolled back and tried again 10
 the ledger has 20 bookings over 21000 cents
 `},
+	"modular-monolith": {`
+60 orders, each placed twice, in a shop that is killed 5 times
+orders placed: 60
+orders charged once: 60
+orders shipped once: 60
+charges and parcels without an order: 0
+messages left behind: 0
+`},
 	"ordered-groups": {`
 ann: 1 2 3 4 5
 bob: 1 2 3 4 5

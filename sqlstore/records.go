@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/postroom/postroom"
 	"github.com/postroom/postroom/box"
@@ -37,7 +38,7 @@ func (s *Store) List(ctx context.Context, f box.Filter) ([]*box.Record, error) {
 	case postroom.StateDone:
 		name, args = "list_done", append(args, timeValue(f.DoneFrom), timeValue(f.DoneUntil))
 	default:
-		args = append(args, f.Overdue.Microseconds())
+		args = append(args, (f.Overdue + time.Microsecond - 1).Microseconds())
 	}
 	var records []*box.Record
 	err := s.read("list", func(q *session) error {

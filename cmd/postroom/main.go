@@ -31,6 +31,7 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" help:"Create the tables or bring them up to date."`
 	Cleanup cleanupCommand `cmd:"" help:"Remove what is past its retention."`
 	Stats   statsCommand   `cmd:"" help:"Show what waits, what happened, and how large the tables are."`
+	Outbox  outboxCommand  `cmd:"" help:"Look after what leaves: stats, list, rewind."`
 	Demo    demoCommand    `cmd:"" help:"Watch senders and workers fail in every way, and the ledger balance."`
 	Version versionCommand `cmd:"" help:"Print the version of this program."`
 }

@@ -65,6 +65,8 @@ func TestHelpShowsExamplesAndExitStatus(t *testing.T) {
 	for name, args := range map[string][]string{
 		"help": {"--help"}, "help-schema": {"schema", "--help"}, "help-migrate": {"migrate", "--help"},
 		"help-cleanup": {"cleanup", "--help"}, "help-demo": {"demo", "--help"}, "help-stats": {"stats", "--help"},
+		"help-outbox-stats": {"outbox", "stats", "--help"}, "help-outbox-list": {"outbox", "list", "--help"},
+		"help-outbox-rewind": {"outbox", "rewind", "--help"},
 	} {
 		golden(t, name, must(t, args...))
 	}
@@ -92,6 +94,10 @@ func TestWrongUsageExitsWith2AndSaysWhatToDo(t *testing.T) {
 		{[]string{"cleanup", "--db", path}, "--days=N"},
 		{[]string{"cleanup", "--db", path, "--days=-1"}, "0 for ever"},
 		{[]string{"cleanup", "--db", path, "--days", "1", "--consumer", "A"}, "allowed are a-z"},
+		{[]string{"outbox", "rewind", "--db", path}, "what is to be sent again"},
+		{[]string{"outbox", "rewind", "--db", path, "--from", "yesterday"}, "--from"},
+		{[]string{"outbox", "list", "--db", path, "--limit", "0"}, "--limit"},
+		{[]string{"outbox", "list", "--db", path, "--state", "dead", "--overdue", "1m"}, "--overdue"},
 		{[]string{"schema"}, "--dialect"},
 		{[]string{"schema", "--dialect", "oracle"}, "--dialect"},
 		{[]string{"schema", "--dialect", "postgres", "--grants", `a"; drop`}, "role"},

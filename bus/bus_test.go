@@ -193,6 +193,18 @@ func TestAMessageThatASubscriberCanNeverTakeIsNotOfferedForEver(t *testing.T) {
 	equal(t, received(t, large), []string{"1"}, "who can take it has it")
 }
 
+func TestAMessageIsOfferedAgainAsLongAsOneSubscriberMayTakeIt(t *testing.T) {
+	w := open(t)
+	subscribe(t, w.bus, module(t, memstore.New(memstore.Options{}), "small", inbox.Options{MaxPayload: 1}), "*")
+	broken := memstore.New(memstore.Options{})
+	subscribe(t, w.bus, module(t, broken, "down", inbox.Options{}), "*")
+	_ = broken.Close()
+	w.publish(message("t", "1"))
+	if rec := w.get("1"); rec.State != postroom.StateProcessing || !strings.Contains(rec.LastError, "subscriber down") {
+		t.Errorf("%v with %q, want it to wait for the one that is down", rec.State, rec.LastError)
+	}
+}
+
 func TestOneTransactionMayPublishWithoutAnOutbox(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	b := bus.New()

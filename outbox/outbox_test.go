@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -268,48 +269,50 @@ func TestTopic_adds_typed_values(t *testing.T) {
 
 // One commit holds the handler's writes, what it sends, and its ack.
 func TestAdd_in_a_handler_commits_with_it_and_continues_the_conversation(t *testing.T) {
-	w := open(t, outbox.Options{})
-	in, err := inbox.New(w.store, "payments", inbox.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	incoming := postroom.Message{
-		Source: "stripe", ID: "evt-1", Topic: "charge", Payload: []byte("{}"), CorrelationID: "checkout-7",
-		Headers: map[string]string{"traceparent": "00-1-2-01", "tracestate": "v=1", "other": "stays"},
-	}
-	if _, err := in.Receive(t.Context(), incoming); err != nil {
-		t.Fatal(err)
-	}
-	fail := true
-	mux := inbox.NewMux()
-	handler := postroom.TxHandlerFunc(func(ctx context.Context, tx postroom.Tx, m *postroom.Message) error {
-		if err := w.out.Add(ctx, tx, message("o")); err != nil {
-			return err
-		}
-		if fail {
-			fail = false
-			return postroom.RetryAfter(0, errors.New("after the add"))
-		}
-		return nil
-	})
-	if err := mux.Handle("*", handler); err != nil {
-		t.Fatal(err)
-	}
-	worker := inbox.NewWorker(in, mux, inbox.WorkerOptions{})
-	for range 2 {
-		if err := worker.RunUntilIdle(t.Context()); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, outbox.Options{})
+		in, err := inbox.New(w.store, "payments", inbox.Options{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // the retry is a microsecond away
-	}
-	r := &recorder{}
-	w.relay(r)
-	equal(t, r.ids(), []string{"o"}, "the failed run left nothing, the other one message")
-	m := r.sent[0]
-	if m.CausationID != "evt-1" || m.CorrelationID != "checkout-7" {
-		t.Errorf("causation %q, correlation %q", m.CausationID, m.CorrelationID)
-	}
-	if m.Headers["traceparent"] != "00-1-2-01" || m.Headers["tracestate"] != "v=1" || m.Headers["other"] != "" {
-		t.Errorf("headers %v, want the trace of the incoming message and no more", m.Headers)
-	}
+		incoming := postroom.Message{
+			Source: "stripe", ID: "evt-1", Topic: "charge", Payload: []byte("{}"), CorrelationID: "checkout-7",
+			Headers: map[string]string{"traceparent": "00-1-2-01", "tracestate": "v=1", "other": "stays"},
+		}
+		if _, err := in.Receive(t.Context(), incoming); err != nil {
+			t.Fatal(err)
+		}
+		fail := true
+		mux := inbox.NewMux()
+		handler := postroom.TxHandlerFunc(func(ctx context.Context, tx postroom.Tx, m *postroom.Message) error {
+			if err := w.out.Add(ctx, tx, message("o")); err != nil {
+				return err
+			}
+			if fail {
+				fail = false
+				return postroom.RetryAfter(0, errors.New("after the add"))
+			}
+			return nil
+		})
+		if err := mux.Handle("*", handler); err != nil {
+			t.Fatal(err)
+		}
+		worker := inbox.NewWorker(in, mux, inbox.WorkerOptions{})
+		for range 2 {
+			if err := worker.RunUntilIdle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		r := &recorder{}
+		w.relay(r)
+		equal(t, r.ids(), []string{"o"}, "the failed run left nothing, the other one message")
+		m := r.sent[0]
+		if m.CausationID != "evt-1" || m.CorrelationID != "checkout-7" {
+			t.Errorf("causation %q, correlation %q", m.CausationID, m.CorrelationID)
+		}
+		if m.Headers["traceparent"] != "00-1-2-01" || m.Headers["tracestate"] != "v=1" || m.Headers["other"] != "" {
+			t.Errorf("headers %v, want the trace of the incoming message and no more", m.Headers)
+		}
+	})
 }

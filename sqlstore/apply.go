@@ -120,6 +120,9 @@ func (q *session) positions(ctx context.Context, n int) ([]int64, error) {
 	if n == 0 {
 		return nil, nil
 	}
+	if span := q.store.dialect.Span; span > 0 {
+		return q.ticketed(ctx, n, span)
+	}
 	var numbers []int64
 	err := q.query(ctx, "positions", func(r Rows) error {
 		var number int64
@@ -130,6 +133,28 @@ func (q *session) positions(ctx context.Context, n int) ([]int64, error) {
 		numbers = append(numbers, numbers[len(numbers)-1]+1)
 	}
 	return numbers, err
+}
+
+// ticketed takes numbers where the database can count only by inserting a row:
+// each row stands for a span of numbers, and is taken away again at once.
+func (q *session) ticketed(ctx context.Context, n, span int) ([]int64, error) {
+	numbers := make([]int64, 0, n)
+	for len(numbers) < n {
+		if err := q.exec(ctx, "ticket"); err != nil {
+			return nil, err
+		}
+		var first int64
+		if err := q.query(ctx, "positions", func(r Rows) error { return r.Scan((*intCell)(&first)) }, int64(span)); err != nil {
+			return nil, err
+		}
+		if err := q.exec(ctx, "tear_ticket"); err != nil {
+			return nil, err
+		}
+		for i := range min(span, n-len(numbers)) {
+			numbers = append(numbers, first+int64(i))
+		}
+	}
+	return numbers, nil
 }
 
 // vacate takes heads out of their lanes, in the order of the lanes.

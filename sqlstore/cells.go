@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -21,6 +22,12 @@ func (c *timeCell) Scan(v any) error {
 		*c = timeCell(v.UTC())
 	case int64:
 		*c = timeCell(time.UnixMicro(v).UTC())
+	case []byte:
+		var n intCell
+		if err := n.Scan(v); err != nil {
+			return err
+		}
+		*c = timeCell(time.UnixMicro(int64(n)).UTC())
 	default:
 		return fmt.Errorf("can't read a time from %T", v)
 	}
@@ -69,6 +76,14 @@ func (c *intCell) Scan(v any) error {
 		*c = intCell(v)
 	case int32:
 		*c = intCell(v)
+	case uint64:
+		*c = intCell(v) //nolint:gosec // no number of ours needs the highest bit
+	case []byte: // as text, by drivers that don't know the type
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil {
+			return err
+		}
+		*c = intCell(n)
 	case int16:
 		*c = intCell(v)
 	case float64:

@@ -145,6 +145,12 @@ func (q *session) claim(ctx context.Context, name string, limit int, req box.Cla
 	if err != nil {
 		return nil, err
 	}
+	if q.has("lease") {
+		// Nor can it lock and update in one statement.
+		if err := q.each(ctx, "lease", seqRows(seqs), nil, args[2:]...); err != nil {
+			return nil, err
+		}
+	}
 	err = q.each(ctx, "claimed", seqRows(seqs), scan)
 	slices.SortFunc(claimed, func(a, b *claimedMessage) int { return cmp.Compare(a.work.ReadyPosition, b.work.ReadyPosition) })
 	return claimed, err

@@ -2,11 +2,15 @@ package sqlstore
 
 import (
 	"database/sql"
+	"errors"
+	"io"
 	"io/fs"
+	"net"
+	"strings"
 )
 
 // A Dialect is what differs between databases: whole statements, migrations,
-// and the meaning of errors. The dialect packages postgres and sqlite give one.
+// and the meaning of errors. The dialect packages give one each.
 type Dialect struct {
 	// Name is the dialect's name in messages: "postgres".
 	Name string
@@ -17,6 +21,17 @@ type Dialect struct {
 	// Batch turns rows of values into the arguments of one statement over all of
 	// them. Nil: statements take one row at a time.
 	Batch func(rows [][]any) []any
+	// BatchBytes bounds what one such statement carries; larger batches go in
+	// several. 0: no bound.
+	BatchBytes int
+	// Singles are statements that take one row at a time all the same.
+	Singles map[string]bool
+	// Marks: the driver knows no numbered parameters, only marks. Statements
+	// number theirs as $1; arguments are put in the order of the marks.
+	Marks bool
+	// Span is how many numbers one row of the statement positions stands for,
+	// after a statement "ticket" has taken it. 0: as many as were asked for.
+	Span int
 	// NumbersInserts: insert_message takes the numbers of messages itself, in
 	// the order of its rows.
 	NumbersInserts bool
@@ -31,6 +46,12 @@ type Dialect struct {
 	// SingleWriter: one transaction writes at a time, and holding it keeps all
 	// other writers out.
 	SingleWriter bool
+	// Snapshots: a caller's transaction may read a past that its locks are not
+	// bound to.
+	Snapshots bool
+	// Refuse tells why a server, by what it says of its version, can't be used.
+	// Nil: any can.
+	Refuse func(version string) error
 	// Isolation is what our own transactions begin with.
 	Isolation sql.IsolationLevel
 }
@@ -54,3 +75,18 @@ const (
 	// NoTable: a table or column does not exist.
 	NoTable
 )
+
+// Broken reports whether an error, which is not one of the server's, tells that
+// the connection broke.
+func Broken(err error) bool {
+	var netErr net.Error
+	if errors.As(err, &netErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
+		return true
+	}
+	for _, text := range []string{"bad connection", "invalid connection", "conn closed", "connection reset", "broken pipe", "unexpected EOF"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}

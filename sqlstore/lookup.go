@@ -61,10 +61,10 @@ func (q *session) lookup(ctx context.Context, keys []postroom.Key) (map[postroom
 }
 
 // lockWork locks work rows in ascending order, leaving out those that another
-// transaction has, and gives them as they are under the lock.
+// transaction has (a transaction that reads the past waits for them), and gives them as they are under the lock.
 func (q *session) lockWork(ctx context.Context, seqs []int64) (map[int64]*lockedWork, error) {
 	locked := make(map[int64]*lockedWork, len(seqs))
-	err := q.each(ctx, "lock_work", seqRows(seqs), func(r Rows) error {
+	err := q.each(ctx, q.locking("lock_work"), seqRows(seqs), func(r Rows) error {
 		var l lockedWork
 		if err := r.Scan(append(workCells(&l.Work), (*timeCell)(&l.now))...); err != nil {
 			return err

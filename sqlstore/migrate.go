@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+
+	"github.com/postroom/postroom"
 )
 
 // A migration is one step of the schema.
@@ -54,7 +56,7 @@ func (s *Store) writeTables(b *strings.Builder) error {
 	fmt.Fprintf(b, "%s;\n", s.text("create_version"))
 	for _, m := range list {
 		fmt.Fprintf(b, "\n-- %04d %s\n%s\n%s;\n", m.version, m.name, strings.TrimSpace(m.text),
-			strings.NewReplacer("$1", strconv.Itoa(m.version), "?1", strconv.Itoa(m.version)).Replace(s.text("insert_version")))
+			strings.NewReplacer("$1", strconv.Itoa(m.version), "?1", strconv.Itoa(m.version), "?", strconv.Itoa(m.version)).Replace(s.text("insert_version")))
 	}
 	return nil
 }
@@ -100,11 +102,11 @@ func (s *Store) bringUp(ctx context.Context) error {
 
 func (s *Store) migrate(ctx context.Context, list []migration) error {
 	return s.write(ctx, "migrate", func(q *session) error {
-		if q.has("lock_migrations") {
-			if err := q.exec(ctx, "lock_migrations"); err != nil {
-				return err
-			}
+		unlock, err := q.lockMigrations(ctx)
+		if err != nil {
+			return err
 		}
+		defer unlock()
 		if err := q.createSchema(ctx); err != nil {
 			return err
 		}
@@ -122,6 +124,23 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 		}
 		return nil
 	})
+}
+
+// lockMigrations lets one program migrate at a time. A lock that does not go with
+// the transaction is given back by unlock.
+func (q *session) lockMigrations(ctx context.Context) (unlock func(), err error) {
+	switch {
+	case !q.has("lock_migrations"):
+		return func() {}, nil
+	case !q.has("unlock_migrations"):
+		return func() {}, q.exec(ctx, "lock_migrations")
+	}
+	var got bool
+	err = q.query(ctx, "lock_migrations", func(r Rows) error { return r.Scan((*boolCell)(&got)) })
+	if err == nil && !got {
+		err = fmt.Errorf("another program migrates: %w", postroom.ErrInProgress)
+	}
+	return func() { _ = q.exec(context.WithoutCancel(ctx), "unlock_migrations") }, err
 }
 
 // createSchema does nothing where the schema is there, so that a role that may

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -288,6 +286,9 @@ func (s *Store) putShared(ctx context.Context, round []intake) ([]intake, error)
 		return q.touch(ctx, free)
 	})
 	if err != nil && s.dialect.Classify(err) == Busy && (len(round) > 1 || round[0].put.Divert) && !s.dialect.SingleWriter {
+		if _, ok := s.statements["probe_keys"]; ok && len(round) > 1 {
+			return s.putHalves(ctx, round)
+		}
 		// Someone took one of the keys between the look and the insert.
 		return round, nil
 	}
@@ -323,7 +324,11 @@ func (q *session) putRound(ctx context.Context, round []intake) ([]intake, error
 	for _, in := range round {
 		byKey[in.put.Message.Key()] = in
 	}
-	writes, err := q.insert(ctx, "insert_message", round, byKey)
+	absent, err := q.absent(ctx, round, byKey)
+	if err != nil {
+		return nil, err
+	}
+	writes, err := q.insert(ctx, "insert_message", absent, byKey)
 	if err != nil {
 		return nil, err
 	}
@@ -339,11 +344,11 @@ func (q *session) putRound(ctx context.Context, round []intake) ([]intake, error
 // what belongs to them besides.
 func (q *session) insert(ctx context.Context, name string, round []intake, byKey map[postroom.Key]intake) ([]write, error) {
 	rows, err := q.messageRows(ctx, round)
-	if err != nil {
+	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	var writes []write
-	err = q.each(ctx, name, rows, func(r Rows) error {
+	err = q.insertRows(ctx, name, rows, func(r Rows) error {
 		var (
 			seq int64
 			key postroom.Key
@@ -413,7 +418,7 @@ func (q *session) putKnown(ctx context.Context, round []intake, byKey map[postro
 	if len(byKey) == 0 {
 		return nil, nil, nil
 	}
-	found, err := q.lookup(ctx, keysOf(byKey))
+	found, err := q.lookupNow(ctx, keysOf(byKey))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -458,7 +463,7 @@ func (q *session) putLocked(ctx context.Context, round []intake, byKey map[postr
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := q.lookup(ctx, keysOf(byKey))
+	found, err := q.lookupLocked(ctx, byKey, locked)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -521,77 +526,17 @@ func (q *session) touch(ctx context.Context, round []intake) error {
 			work = append(work, r.Seq)
 		}
 	}
-	return errors.Join(q.each(ctx, "touch_work", seqRows(work), nil), q.each(ctx, "touch_done", seqRows(done), nil))
-}
-
-// holdKeys announces the keys of a caller's transaction, waiting for other
-// callers that hold them, without ever blocking inside the database.
-func (q *session) holdKeys(ctx context.Context, round []intake) error {
-	if !q.has("hold_key") {
-		return nil
-	}
-	deadline := time.Now().Add(q.store.wait)
-	keys := keysOf(byKeys(round))
-	slices.SortFunc(keys, compareKeys) // crossed batches wait for one another in turn
-	for _, key := range keys {
-		for try := 1; ; try++ {
-			var got bool
-			if err := q.query(ctx, "hold_key", func(r Rows) error { return r.Scan((*boolCell)(&got)) }, q.store.keyLock(key)); err != nil {
-				return err
-			}
-			if got {
-				break
-			}
-			if !time.Now().Before(deadline) {
-				return fmt.Errorf("message %s: %w", key, postroom.ErrInProgress)
-			}
-			if err := pause(ctx, try); err != nil {
-				return err
-			}
+	if q.has("stale_work") {
+		var err, more error
+		work, err = q.sorted(ctx, "stale_work", work)
+		done, more = q.sorted(ctx, "stale_done", done)
+		if err := errors.Join(err, more); err != nil {
+			return err
 		}
 	}
-	return nil
+	return errors.Join(q.each(ctx, "touch_work", seqRows(work), nil), q.each(ctx, "touch_done", seqRows(done), nil))
 }
 
 func compareKeys(a, b postroom.Key) int {
 	return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Source, b.Source), cmp.Compare(a.ID, b.ID))
-}
-
-// withoutHeld parts a round into what is free and what sits in a caller's open
-// transaction.
-func (q *session) withoutHeld(ctx context.Context, round []intake) (free, held []intake, err error) {
-	if !q.has("held_keys") {
-		return round, nil, nil
-	}
-	rows := make([][]any, len(round))
-	for i, in := range round {
-		rows[i] = []any{q.store.keyLock(in.put.Message.Key())}
-	}
-	locked := map[int64]bool{}
-	err = q.each(ctx, "held_keys", rows, func(r Rows) error {
-		var k int64
-		defer func() { locked[k] = true }()
-		return r.Scan((*intCell)(&k))
-	})
-	groups := map[string]bool{} // what follows a held message in its group waits with it
-	for i, in := range round {
-		group := in.put.Message.Group
-		if locked[rows[i][0].(int64)] || groups[group] {
-			held = append(held, in)
-			groups[group] = group != ""
-		} else {
-			free = append(free, in)
-		}
-	}
-	return free, held, err
-}
-
-// keyLock is the number under which a key is announced.
-func (s *Store) keyLock(k postroom.Key) int64 {
-	h := sha256.New()
-	for _, part := range []string{s.schema, s.prefix, k.Consumer, k.Source, k.ID} {
-		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part)))) //nolint:gosec // parts are short
-		h.Write([]byte(part))
-	}
-	return int64(binary.BigEndian.Uint64(h.Sum(nil))) //nolint:gosec // any 64 bits will do
 }

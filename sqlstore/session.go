@@ -13,6 +13,8 @@ type session struct {
 	conn  Conn
 	// caller: the transaction belongs to the caller.
 	caller bool
+	// snapshot: plain reads may give what was, not what is.
+	snapshot bool
 	// fresh are the messages that were inserted in this session.
 	fresh map[int64]bool
 }
@@ -43,8 +45,21 @@ func (q *session) values(args []any) []any {
 	return out
 }
 
+// marks puts arguments in the order of the marks of a statement.
+func (q *session) marks(name string, args []any) []any {
+	if q.store.marks == nil {
+		return args
+	}
+	order := q.store.marks[name]
+	out := make([]any, len(order))
+	for i, n := range order {
+		out[i] = args[n]
+	}
+	return out
+}
+
 func (q *session) exec(ctx context.Context, name string, args ...any) error {
-	if err := q.conn.Exec(ctx, q.text(name), q.values(args)...); err != nil {
+	if err := q.conn.Exec(ctx, q.text(name), q.marks(name, q.values(args))...); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -52,7 +67,7 @@ func (q *session) exec(ctx context.Context, name string, args ...any) error {
 
 // query runs a statement and calls scan for each row.
 func (q *session) query(ctx context.Context, name string, scan func(Rows) error, args ...any) error {
-	rows, err := q.conn.Query(ctx, q.text(name), q.values(args)...)
+	rows, err := q.conn.Query(ctx, q.text(name), q.marks(name, q.values(args))...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -80,21 +95,68 @@ func (q *session) each(ctx context.Context, name string, rows [][]any, scan func
 	}
 	run := func(args []any) error {
 		if scan == nil {
-			if err := q.conn.Exec(ctx, q.text(name), args...); err != nil {
+			if err := q.conn.Exec(ctx, q.text(name), q.marks(name, args)...); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			return nil
 		}
 		return q.query(ctx, name, scan, args...)
 	}
-	if batch := q.store.dialect.Batch; batch != nil {
-		return run(append(batch(rows), q.values(more)...))
+	if batch := q.store.dialect.Batch; batch != nil && !q.store.dialect.Singles[name] {
+		for len(rows) > 0 {
+			n := fitting(rows, q.store.dialect.BatchBytes)
+			if err := run(append(batch(rows[:n]), q.values(more)...)); err != nil {
+				return err
+			}
+			rows = rows[n:]
+		}
+		return nil
 	}
 	for _, row := range rows {
 		if err := run(append(q.values(row), q.values(more)...)); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// fitting is how many of the rows go into one statement, at least one.
+func fitting(rows [][]any, bound int) int {
+	if bound == 0 {
+		return len(rows)
+	}
+	size := 0
+	for n, row := range rows {
+		for _, v := range row {
+			switch v := v.(type) {
+			case string:
+				size += len(v)
+			case []byte:
+				size += len(v)
+			}
+			size += 8
+		}
+		if size > bound && n > 0 {
+			return n
+		}
+	}
+	return len(rows)
+}
+
+// accept asks the server once what it is, and refuses what can't be used.
+func (q *session) accept(ctx context.Context) error {
+	s := q.store
+	if s.dialect.Refuse == nil || s.accepted.Load() {
+		return nil
+	}
+	var version string
+	if err := q.query(ctx, "server", func(r Rows) error { return r.Scan((*textCell)(&version)) }); err != nil {
+		return err
+	}
+	if err := s.dialect.Refuse(version); err != nil {
+		return err
+	}
+	s.accepted.Store(true)
 	return nil
 }
 

@@ -59,6 +59,9 @@ func (s *Store) Version(ctx context.Context) (have, want int, err error) {
 // Check tells whether the schema is there and as this program needs it:
 // postroom.ErrNoSchema otherwise.
 func (s *Store) Check(ctx context.Context) error {
+	if err := s.read("check schema", func(q *session) error { return q.accept(ctx) }); err != nil {
+		return err
+	}
 	have, want, err := s.Version(ctx)
 	if err == nil && have < want {
 		err = fmt.Errorf("check schema in %s: %w: version %d, this program needs %d (call Migrate, or run 'postroom migrate')", s.name, postroom.ErrNoSchema, have, want)

@@ -209,6 +209,9 @@ func (q *session) missing(ctx context.Context, seqs []int64, locked map[int64]*l
 			rest = append(rest, seq)
 		}
 	}
+	if q.snapshot && len(rest) > 0 {
+		q = &session{store: q.store, conn: q.store.db}
+	}
 	return q.seqs(ctx, "exists_work", rest)
 }
 

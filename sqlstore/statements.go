@@ -45,6 +45,7 @@ func newNames(d *Dialect, schema, prefix string, wait time.Duration) names {
 	pairs := []string{
 		"{{prefix}}", prefix, "{{schema}}", d.Quote(schema),
 		"{{wait}}", strconv.FormatInt(max(wait.Milliseconds(), 1), 10), // 0 would mean no bound
+		"{{seconds}}", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10),
 	}
 	for _, t := range tables {
 		pairs = append(pairs, "{{"+t+"}}", qualify+d.Quote(prefix+"_"+t))
@@ -75,4 +76,18 @@ func parseStatements(text string, n names) (map[string]string, error) {
 		statements[name] = "/* postroom:" + name + " */ " + body
 	}
 	return statements, nil
+}
+
+var numbered = regexp.MustCompile(`\$[0-9]+`)
+
+// marked replaces numbered parameters by marks, and gives for each mark the
+// argument that it stands for.
+func marked(text string) (string, []int) {
+	var order []int
+	text = numbered.ReplaceAllStringFunc(text, func(p string) string {
+		n, _ := strconv.Atoi(p[1:]) // digits by the pattern
+		order = append(order, n-1)
+		return "?"
+	})
+	return text, order
 }

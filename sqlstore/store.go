@@ -35,15 +35,19 @@ type Store struct {
 	dialect    *Dialect
 	names      names
 	statements map[string]string
-	name       string
-	schema     string
-	prefix     string
-	wait       time.Duration
+	// marks are the arguments that the marks of a statement stand for.
+	marks  map[string][]int
+	name   string
+	schema string
+	prefix string
+	wait   time.Duration
 	// outbox is the second table set; nil in a store that is one.
 	outbox *Store
 	// writer admits one writing transaction at a time where the database does.
 	writer chan struct{}
 	closed atomic.Bool
+	// accepted: the server was found to be one that can be used.
+	accepted atomic.Bool
 }
 
 var (
@@ -103,10 +107,17 @@ func newSet(db DB, d *Dialect, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s store: %w", d.Name, err)
 	}
-	return &Store{
+	s := &Store{
 		db: db, dialect: d, names: n, statements: statements,
 		name: opts.Name, schema: opts.Schema, prefix: opts.Prefix, wait: opts.Wait,
-	}, nil
+	}
+	if d.Marks {
+		s.marks = map[string][]int{}
+		for name, text := range statements {
+			statements[name], s.marks[name] = marked(text)
+		}
+	}
+	return s, nil
 }
 
 func defaultName(d *Dialect, opts Options) string {
@@ -144,7 +155,7 @@ func (s *Store) session(tx postroom.Tx) (*session, error) {
 	case nil:
 		return nil, nil
 	case CallerTx:
-		return &session{store: s, conn: tx.Conn, caller: true}, nil
+		return &session{store: s, conn: tx.Conn, caller: true, snapshot: s.dialect.Snapshots}, nil
 	case *Transaction:
 		if tx.store.db != s.db {
 			return nil, fmt.Errorf("%s: transaction of %s: %w", s.name, tx.store.name, postroom.ErrForeignTx)

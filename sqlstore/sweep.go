@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -99,5 +100,10 @@ func (q *session) old(ctx context.Context, name string, req box.CleanupRequest, 
 		defer func() { seqs = append(seqs, seq) }()
 		return r.Scan((*intCell)(&seq))
 	}, req.Consumer, micros(age), int64(req.Limit))
-	return seqs, err
+	if err != nil || !q.has("lock_messages") {
+		return seqs, err
+	}
+	// A duplicate locks the message for as long as its sender's transaction goes.
+	free, err := q.lockMessages(ctx, seqs)
+	return slices.DeleteFunc(seqs, func(seq int64) bool { return free[seq] == nil }), err
 }

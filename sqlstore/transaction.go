@@ -88,6 +88,10 @@ func (s *Store) open(ctx context.Context) (*Transaction, error) {
 	}
 	t := &Transaction{store: s, conn: conn}
 	q := &session{store: s, conn: conn}
+	if err := q.accept(ctx); err != nil {
+		_ = conn.Rollback(ctx)
+		return nil, err
+	}
 	if q.has("begin") {
 		// Without tables there is nothing to lock; what follows will say so.
 		if err := q.exec(ctx, "begin"); err != nil && s.dialect.Classify(err) != NoTable {
@@ -184,7 +188,7 @@ func (s *Store) write(ctx context.Context, op string, fn func(q *session) error)
 // writeAlone is write for a fn of one statement, which most databases make a
 // transaction of their own.
 func (s *Store) writeAlone(ctx context.Context, op string, fn func(q *session) error) error {
-	if s.dialect.SingleWriter {
+	if _, steps := s.statements["lease"]; steps || s.dialect.SingleWriter {
 		return s.write(ctx, op, fn)
 	}
 	return s.repeat(ctx, op, func() error {

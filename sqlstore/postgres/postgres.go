@@ -5,9 +5,7 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
-	"io"
 	"io/fs"
-	"net"
 	"strings"
 
 	"github.com/postroom/postroom/sqlstore"
@@ -64,14 +62,8 @@ func Classify(err error) sqlstore.Class {
 		}
 		return sqlstore.Other
 	}
-	var netErr net.Error
-	if errors.As(err, &netErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
+	if sqlstore.Broken(err) {
 		return sqlstore.Lost
-	}
-	for _, text := range []string{"bad connection", "conn closed", "connection reset", "broken pipe", "unexpected EOF"} {
-		if strings.Contains(err.Error(), text) {
-			return sqlstore.Lost
-		}
 	}
 	return sqlstore.Other
 }

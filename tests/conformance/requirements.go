@@ -31,6 +31,7 @@ var stores = []struct{ name, pkg, prefix string }{
 	{"PostgreSQL 15, database/sql + lib/pq", "tests/stores", "TestPostgres/postgres/"},
 	{"PostgreSQL 15, pgx", "tests/stores", "TestPgx/"},
 	{"PostgreSQL 18, pgx", "tests/stores", "TestPgx18/"},
+	{"MariaDB 10.11", "tests/stores", "TestMariaDB/"},
 }
 
 type conformance struct{ requirements []*requirement }

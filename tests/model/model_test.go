@@ -25,6 +25,7 @@ var opened = []struct {
 	{"postgres", 15, func(t testing.TB) stores.Open {
 		return stores.Postgres(t, "pgx", services.Postgres(t), sqlstore.Options{})
 	}},
+	{"mariadb", 15, func(t testing.TB) stores.Open { return stores.MySQL(t, services.MariaDB(t), sqlstore.Options{}) }},
 	{"pgx", 15, func(t testing.TB) stores.Open { return stores.Pgx(t, services.Postgres(t), pgxstore.Options{}) }},
 }
 

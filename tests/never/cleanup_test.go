@@ -49,7 +49,7 @@ func TestNever11_cleanup_removes_only_what_is_done_and_past_retention(t *testing
 		if res := w.cleanup(3); res.Records != 3 || !res.More {
 			t.Errorf("the first batch: %+v", res)
 		}
-		if w.postgres() {
+		if !w.sqlite() {
 			w.lot.Fail(park.Before, "delete_message", 1, park.ErrLost)
 			if _, err := w.store.Cleanup(t.Context(), box.CleanupRequest{Consumer: consumer, Records: retention, Limit: 3}); err == nil {
 				t.Error("a batch that was cut off gave no error")
@@ -135,6 +135,15 @@ func TestNever11_late_duplicate_against_cleanup(t *testing.T) {
 			wait := park.Go(t, func(context.Context) { p.cleanup(10) })
 			spot.Wait(t)
 			late := w.later(nil, box.Queue, message("a"))
+			if w.mysql() {
+				// A look is enough: it was a duplicate before the cleanup.
+				late.is(t, postroom.Duplicate)
+				spot.Release()
+				wait()
+				w.receiveAs(postroom.Accepted, message("a"))
+				w.ack(w.claimOne("w", "a"))
+				return
+			}
 			w.waitForBlocked()
 			spot.Release()
 			wait()

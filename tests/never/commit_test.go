@@ -13,8 +13,14 @@ import (
 	"github.com/postroom/postroom/tests/park"
 )
 
-// On PostgreSQL, receiving and acknowledging are single statements that commit by
-// themselves: "receive" and "ack" are their commits.
+// committing is what commits when a statement does so by itself where it can: on
+// PostgreSQL, "receive" and "ack" are their own commits.
+func (w *world) committing(statement string) string {
+	if w.postgres() {
+		return statement
+	}
+	return park.Commit
+}
 
 // lost is a commit whose answer never comes, because the connection broke after
 // the server had done it or before it learned of it.
@@ -25,7 +31,7 @@ func TestNever02_commit_reply_lost_on_receive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onServers(t, func(t *testing.T, w *world) {
 				in := w.inbox()
-				w.lot.Fail(when, "receive", 1, park.ErrLost)
+				w.lot.Fail(when, w.committing("receive"), 1, park.ErrLost)
 				_, err := in.Receive(t.Context(), message("a"))
 				wants(t, err, postroom.ErrUnknown)
 				want, outcome := "ready", postroom.Duplicate
@@ -42,7 +48,7 @@ func TestNever02_commit_reply_lost_on_receive(t *testing.T) {
 
 func TestNever02_commit_reply_lost_on_a_batch(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
-		w.lot.Fail(park.After, "receive", 1, park.ErrLost)
+		w.lot.Fail(park.After, w.committing("receive"), 1, park.ErrLost)
 		puts := []box.Put{put(box.Queue, message("a")), put(box.Queue, message("b"))}
 		_, err := w.store.Put(t.Context(), nil, puts)
 		wants(t, err, postroom.ErrUnknown)
@@ -57,7 +63,7 @@ func TestNever02_commit_reply_lost_on_settle(t *testing.T) {
 			onServers(t, func(t *testing.T, w *world) {
 				w.receive(message("a"))
 				m := w.claimOne("w", "a")
-				w.lot.Fail(when, "ack", 1, park.ErrLost)
+				w.lot.Fail(when, w.committing("ack"), 1, park.ErrLost)
 				ack := []box.Settlement{{Lease: m.Lease, Verb: box.Ack}}
 				_, err := w.store.Settle(t.Context(), nil, ack)
 				wants(t, err, postroom.ErrUnknown)
@@ -130,7 +136,7 @@ func TestNever02_context_that_ends_in_the_commit_leaves_the_outcome_unknown(t *t
 	onServers(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		commit := w.lot.Park(park.After, "receive")
+		commit := w.lot.Park(park.After, w.committing("receive"))
 		var err error
 		wait := park.Go(t, func(context.Context) { _, err = w.inbox().Receive(ctx, message("a")) })
 		commit.Wait(t)

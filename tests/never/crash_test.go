@@ -81,9 +81,13 @@ func (p *party) settleWithEffect(ctx context.Context, m *postroom.Message) error
 // waitForSessions waits until the server has noticed which programs are gone.
 func (w *world) waitForSessions() {
 	w.Helper()
-	if !w.postgres() {
+	idle := `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'`
+	switch {
+	case w.mysql():
+		idle = `SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
+			WHERE p.db = DATABASE() AND p.id <> CONNECTION_ID()`
+	case !w.postgres():
 		return
 	}
-	const idle = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'`
 	w.eventually("sessions of a killed program end", func() bool { return w.count(idle) == 0 })
 }

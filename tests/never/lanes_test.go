@@ -268,7 +268,7 @@ func (w *world) produce(ctx context.Context, group string, n int) {
 		if _, err := w.try(nil, box.Queue, m); err != nil {
 			w.Errorf("receive %s: %v", m.ID, err)
 		}
-		if i%10 != 5 || !w.postgres() {
+		if i%10 != 5 || w.sqlite() {
 			continue
 		}
 		tx, err := w.db.BeginTx(ctx, nil)
@@ -277,7 +277,12 @@ func (w *world) produce(ctx context.Context, group string, n int) {
 			return
 		}
 		m.Payload = []byte("replaced")
-		if _, err := w.try(tx, box.Queue, m); err != nil && !errors.Is(err, postroom.ErrInProgress) {
+		_, err = w.try(tx, box.Queue, m)
+		if errors.Is(err, postroom.ErrRetry) {
+			_ = tx.Rollback()
+			continue
+		}
+		if err != nil && !errors.Is(err, postroom.ErrInProgress) {
 			w.Errorf("replace %s: %v", m.ID, err)
 		}
 		next := grouped(fmt.Sprintf("%s-%d", group, i+1), group)

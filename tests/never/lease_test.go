@@ -79,9 +79,11 @@ func TestNever03_reap_waits_for_no_transaction_that_is_about_to_ack(t *testing.T
 		// Its row is locked from here on, so it is passed by, not ended.
 		passed := w.hasty()
 		ctx := t.Context()
-		if _, err := passed.db.ExecContext(ctx, `SET lock_timeout = '5s'`); err != nil {
-			t.Fatal(err)
+		bound := `SET lock_timeout = '5s'`
+		if w.mysql() {
+			bound = `SET innodb_lock_wait_timeout = 5`
 		}
+		passed.exec(bound)
 		got, reapErr := passed.store.Reap(ctx, box.ReapRequest{Consumer: consumer})
 		if reapErr != nil || len(got) != 0 {
 			t.Errorf("reaped %v, %v", got, reapErr)
@@ -223,7 +225,7 @@ func TestNever07_crossed_inserts_wait_in_one_order(t *testing.T) {
 		waitFirst := park.Go(t, func(ctx context.Context) { firstRes, firstErr = first.store.Put(ctx, nil, batch("a", "b", "c")) })
 		held.Wait(t)
 		waitSecond := park.Go(t, func(ctx context.Context) { secondRes, secondErr = second.store.Put(ctx, nil, batch("c", "b", "a")) })
-		w.waitForBlocked()
+		w.waitForFlush(second)
 		held.Release()
 		waitFirst()
 		waitSecond()
@@ -236,6 +238,17 @@ func TestNever07_crossed_inserts_wait_in_one_order(t *testing.T) {
 			}
 		}
 	})
+}
+
+// waitForFlush waits until a flush of p's waits for a key that another has
+// inserted and not yet committed.
+func (w *world) waitForFlush(p *party) {
+	w.Helper()
+	if w.mysql() {
+		p.tries("probe_keys")
+		return
+	}
+	w.waitForBlocked()
 }
 
 // waitForBlocked waits until some session waits for another one's lock.

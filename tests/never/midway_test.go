@@ -56,7 +56,7 @@ func (w *world) midway() (p *party, reached, leave func()) {
 }
 
 func TestNever01_ack_that_a_renewal_overtakes_leaves_no_work_behind(t *testing.T) {
-	onServers(t, func(t *testing.T, w *world) {
+	onPostgres(t, func(t *testing.T, w *world) {
 		w.receive(message("a"))
 		m := w.claimOne("worker", "a")
 		slow, reached, leave := w.midway()

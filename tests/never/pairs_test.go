@@ -396,7 +396,7 @@ func (w *world) meet(a, b *party, scene func(*stage), opA, opB operation, name s
 		case <-doneB:
 			return true
 		default:
-			return b.lot.Count(park.Begin) >= before+tries || (w.postgres() && w.blocked())
+			return b.lot.Count(park.Begin) >= before+tries || (!w.sqlite() && w.blocked())
 		}
 	})
 	spot.Release()
@@ -417,5 +417,9 @@ const tries = 4
 
 // blocked reports whether a session waits for another one's lock.
 func (w *world) blocked() bool {
+	if w.mysql() {
+		return w.count(`SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
+			WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'`) > 0
+	}
 	return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
 }

@@ -75,12 +75,11 @@ func (w *world) secondWaits(t *testing.T, id string, caller, commit bool, first,
 		t.Fatal(err)
 	}
 	var tx *sql.Tx
-	looks := "held_keys"
 	if caller {
-		tx, looks = p.beginSQL(0), "hold_key"
+		tx = p.beginSQL(0)
 	}
 	a := p.later(tx, second, message(id))
-	p.tries(looks)
+	w.waitForKey(p, caller)
 	if commit {
 		w.must(held.Commit())
 		a.is(t, after)
@@ -94,6 +93,21 @@ func (w *world) secondWaits(t *testing.T, id string, caller, commit bool, first,
 	// Whatever the answer was, the caller's transaction goes on.
 	w.must(addEffect(t.Context(), tx, id))
 	w.must(tx.Commit())
+}
+
+// waitForKey waits until p waits for a key in a caller's open transaction.
+func (w *world) waitForKey(p *party, caller bool) {
+	w.Helper()
+	switch {
+	case w.mysql() && caller:
+		w.waitForBlocked()
+	case w.mysql():
+		p.tries("probe_keys")
+	case caller:
+		p.tries("hold_key")
+	default:
+		p.tries("held_keys")
+	}
 }
 
 func TestNever04_wait_is_bounded_and_the_transaction_stays_usable(t *testing.T) {
@@ -140,7 +154,11 @@ func TestNever04_second_waits_for_a_flush_under_way(t *testing.T) {
 						tx = p.beginSQL(0)
 					}
 					second := p.later(tx, box.Queue, message(id))
-					w.waitForBlocked()
+					if caller {
+						w.waitForBlocked()
+					} else {
+						w.waitForFlush(p)
+					}
 					inserted.Release()
 					first.wait()
 					if commit {
@@ -189,7 +207,7 @@ func TestNever04_wait_for_a_flush_that_hangs_is_bounded(t *testing.T) {
 	})
 }
 
-func TestNever04_repeatable_read_asks_the_caller_to_repeat(t *testing.T) {
+func TestNever04_repeatable_read_learns_of_it_or_asks_the_caller_to_repeat(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		for _, level := range []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable} {
 			for _, mode := range []box.Mode{box.Once, box.Queue} {
@@ -200,11 +218,20 @@ func TestNever04_repeatable_read_asks_the_caller_to_repeat(t *testing.T) {
 				if _, err := w.try(nil, box.Once, message(id)); err != nil {
 					t.Fatal(err)
 				}
-				_, err = w.try(tx, mode, message(id))
+				res, err := w.try(tx, mode, message(id))
+				if w.mysql() {
+					// It looks beside the transaction, which goes on.
+					w.must(err)
+					if res.Outcome != postroom.Duplicate {
+						t.Errorf("%s: it gave %v", id, res.Outcome)
+					}
+					w.must(tx.Commit())
+					continue
+				}
 				wants(t, err, postroom.ErrRetry)
 				w.must(tx.Rollback())
 				again := w.beginSQL(level)
-				res, err := w.try(again, mode, message(id))
+				res, err = w.try(again, mode, message(id))
 				if err != nil || res.Outcome != postroom.Duplicate {
 					t.Errorf("%s: repeated, it gave %v, %v", id, res.Outcome, err)
 				}
@@ -280,7 +307,7 @@ func TestNever21_open_once_transaction_delays_no_other_message(t *testing.T) {
 		wait := park.Go(t, func(ctx context.Context) {
 			batch, err = patient.store.Put(ctx, nil, []box.Put{put(box.Queue, message("held")), put(box.Queue, message("free"))})
 		})
-		patient.tries("held_keys")
+		w.waitForKey(patient, false)
 		w.expect("free", "ready")
 		w.must(held.Commit())
 		wait()
@@ -329,7 +356,11 @@ func TestNever04_crossed_batches_of_two_callers_wait_in_turn(t *testing.T) {
 			}
 			return puts
 		}
-		held := first.lot.Park(park.After, "hold_key")
+		holds := "hold_key"
+		if w.mysql() {
+			holds = "insert_message_waiting"
+		}
+		held := first.lot.Park(park.After, holds)
 		var firstErr, secondErr error
 		waitFirst := park.Go(t, func(ctx context.Context) {
 			_, firstErr = first.store.Put(ctx, sqlstore.Tx(one), puts("a", "b"))
@@ -338,11 +369,15 @@ func TestNever04_crossed_batches_of_two_callers_wait_in_turn(t *testing.T) {
 			}
 		})
 		held.Wait(t)
-		asked := second.lot.ParkNth(park.After, "hold_key", 2)
+		asked := second.lot.ParkNth(park.After, holds, 2)
 		waitSecond := park.Go(t, func(ctx context.Context) {
 			_, secondErr = second.store.Put(ctx, sqlstore.Tx(two), puts("b", "a"))
 		})
-		asked.Wait(t)
+		if w.mysql() {
+			w.waitForBlocked()
+		} else {
+			asked.Wait(t)
+		}
 		held.Release()
 		asked.Release()
 		waitFirst()

@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	driver "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/postroom/postroom"
 	"github.com/postroom/postroom/box"
 	"github.com/postroom/postroom/inbox"
 	"github.com/postroom/postroom/sqlstore"
+	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
 	"github.com/postroom/postroom/tests/park"
@@ -60,6 +62,8 @@ type party struct {
 }
 
 func (w *world) postgres() bool { return w.dialect == postgres.Dialect }
+func (w *world) mysql() bool    { return w.dialect == mysql.Dialect }
+func (w *world) sqlite() bool   { return w.dialect == sqlite.Dialect }
 
 func newPostgres(t testing.TB) *world {
 	t.Helper()
@@ -100,6 +104,26 @@ func startPostgres(t testing.TB, server string) *world {
 	})
 }
 
+func newMariaDB(t testing.TB) *world {
+	t.Helper()
+	return startMySQL(t, services.MariaDB(t))
+}
+
+func newMySQL(t testing.TB) *world {
+	t.Helper()
+	return startMySQL(t, services.MySQL(t))
+}
+
+func startMySQL(t testing.TB, server string) *world {
+	t.Helper()
+	// The lot stands between statements and the driver, not between prepared
+	// statements and it.
+	return start(t, &world{
+		driver: "mysql", dsn: services.FreshMySQL(t, server) + "?interpolateParams=true",
+		dialect: mysql.Dialect, minus: "%[1]s = %[1]s - %[2]d",
+	})
+}
+
 func newSQLite(t testing.TB) *world {
 	t.Helper()
 	return start(t, &world{
@@ -116,9 +140,10 @@ func start(t testing.TB, w *world) *world {
 		t.Fatal(err)
 	}
 	w.exec(`CREATE TABLE effect (id varchar(100) NOT NULL)`)
+	db := w.db
 	t.Cleanup(func() {
 		if !t.Failed() {
-			CheckInvariants(t, w.db, "postroom")
+			CheckInvariants(t, db, "postroom")
 		}
 	})
 	return w
@@ -130,10 +155,17 @@ func onAll(t *testing.T, test func(t *testing.T, w *world)) {
 	onServers(t, test)
 }
 
-// onServers runs a test where several transactions write at once.
-func onServers(t *testing.T, test func(t *testing.T, w *world)) {
+// onPostgres runs a test of what only PostgreSQL does.
+func onPostgres(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("postgres", func(t *testing.T) { test(t, newPostgres(t)) })
 	t.Run("postgres18", func(t *testing.T) { test(t, newPostgres18(t)) })
+}
+
+// onServers runs a test where several transactions write at once.
+func onServers(t *testing.T, test func(t *testing.T, w *world)) {
+	onPostgres(t, test)
+	t.Run("mariadb", func(t *testing.T) { test(t, newMariaDB(t)) })
+	t.Run("mysql", func(t *testing.T) { test(t, newMySQL(t)) })
 }
 
 // join lets another program in.
@@ -145,6 +177,12 @@ func (w *world) join(opts sqlstore.Options) *party {
 // joinSkewed lets a program in for whom the server's clock is ahead by skew.
 func (w *world) joinSkewed(skew time.Duration, opts sqlstore.Options) *party {
 	w.Helper()
+	if w.mysql() && skew != 0 {
+		// Times are numbers there, but a session's clock can be set, for all.
+		w.dsn += fmt.Sprintf("&timestamp=%d", time.Now().Add(skew).Unix())
+		w.party = w.join(opts)
+		return w.join(opts)
+	}
 	p := &party{TB: w.TB, lot: park.New()}
 	p.lot.Skew(skew)
 	p.db = p.lot.Open(w.TB, w.driver, w.dsn)
@@ -338,7 +376,7 @@ func ids(messages []*postroom.Message) []string {
 }
 
 // dialects are those that a started program is told the name of.
-var dialects = []*sqlstore.Dialect{postgres.Dialect, sqlite.Dialect}
+var dialects = []*sqlstore.Dialect{postgres.Dialect, sqlite.Dialect, mysql.Dialect}
 
 // eventually asks the database until it is so. It is for what the server does by
 // itself, which no park can hold.
@@ -346,7 +384,12 @@ func (p *party) eventually(what string, is func() bool) {
 	p.Helper()
 	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			p.Fatalf("it never came to be that %s", what)
+			p.Fatalf("it never came to be that %s; what ran: %s", what, strings.Join(p.lot.Trace(), " "))
+		}
+		if _, mysql := p.db.Driver().(*driver.MySQLDriver); mysql {
+			// InnoDB brings what it shows up to date only after nobody has
+			// looked for a tenth of a second.
+			time.Sleep(110 * time.Millisecond)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/postroom/postroom/memstore"
 	"github.com/postroom/postroom/pgxstore"
 	"github.com/postroom/postroom/sqlstore"
+	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
 	"github.com/postroom/postroom/storetest"
@@ -78,6 +79,14 @@ func Postgres(t testing.TB, driver, dsn string, opts sqlstore.Options) Open {
 	return Ready(t, store, err, db, opts, PostgresShift)
 }
 
+// MySQL opens a store on a fresh database of the MariaDB or MySQL server at dsn.
+func MySQL(t testing.TB, dsn string, opts sqlstore.Options) Open {
+	t.Helper()
+	db := Connect(t, "mysql", services.FreshMySQL(t, dsn))
+	store, err := sqlstore.Open(db, mysql.Dialect, opts)
+	return Ready(t, store, err, db, opts, MySQLShift)
+}
+
 // Pgx opens a store on a fresh database of the server at dsn, through pgx itself.
 func Pgx(t testing.TB, dsn string, opts pgxstore.Options) Open {
 	t.Helper()
@@ -103,7 +112,7 @@ func Connect(t testing.TB, driver, dsn string) *sql.DB {
 }
 
 // Ready makes the tables of a store that was opened with err, on a database whose
-// times go back by minus: SQLiteShift or PostgresShift.
+// times go back by minus: SQLiteShift, MySQLShift or PostgresShift.
 func Ready(t testing.TB, store Store, err error, db *sql.DB, opts sqlstore.Options, minus string) Open {
 	t.Helper()
 	if err == nil {
@@ -117,7 +126,11 @@ func Ready(t testing.TB, store Store, err error, db *sql.DB, opts sqlstore.Optio
 		tables = opts.Prefix + "_"
 	}
 	if opts.Schema != "" {
-		tables = `"` + opts.Schema + `".` + tables
+		schema := opts.Schema
+		if minus == PostgresShift {
+			schema = `"` + schema + `"`
+		}
+		tables = schema + "." + tables
 	}
 	return Open{Store: store, DB: db, Tables: tables, Advance: shift(t, db, tables, minus)}
 }
@@ -125,6 +138,7 @@ func Ready(t testing.TB, store Store, err error, db *sql.DB, opts sqlstore.Optio
 // How a column of times goes back by some microseconds.
 const (
 	SQLiteShift   = "%s = %s - %d"
+	MySQLShift    = SQLiteShift
 	PostgresShift = "%s = %s - %d * interval '1 microsecond'"
 )
 

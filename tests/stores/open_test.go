@@ -26,6 +26,18 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
+func TestMariaDB(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		return stores.MySQL(t, services.MariaDB(t), sqlstore.Options{}).Harness()
+	})
+}
+
+func TestMySQL(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		return stores.MySQL(t, services.MySQL(t), sqlstore.Options{}).Harness()
+	})
+}
+
 func TestPgx(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		return stores.Pgx(t, services.Postgres(t), pgxstore.Options{}).Harness()

@@ -16,6 +16,7 @@ import (
 	"github.com/postroom/postroom/box"
 	"github.com/postroom/postroom/pgxstore"
 	"github.com/postroom/postroom/sqlstore"
+	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
 	"github.com/postroom/postroom/storetest"
@@ -167,6 +168,9 @@ func TestIBX114_IBX116_many_migrate_at_once(t *testing.T) {
 		"sqlite": func(t *testing.T) []*sqlstore.Store {
 			return several(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "box.db"), sqlite.Dialect, sqlstore.Options{})
 		},
+		"mariadb": func(t *testing.T) []*sqlstore.Store {
+			return several(t, "mysql", services.FreshMySQL(t, services.MariaDB(t)), mysql.Dialect, sqlstore.Options{})
+		},
 		"postgres": func(t *testing.T) []*sqlstore.Store {
 			return several(t, "pgx", services.FreshDatabase(t, services.Postgres(t)), postgres.Dialect, sqlstore.Options{Schema: "new"})
 		},
@@ -219,6 +223,11 @@ func TestIBX115_schema_can_be_deployed_by_hand(t *testing.T) {
 		db := stores.Connect(t, "postgres", services.FreshDatabase(t, services.Postgres(t)))
 		byHand(t, db, postgres.Dialect, sqlstore.Options{Schema: "mine", Prefix: "box"})
 	})
+}
+
+func TestIBX115_schema_can_be_deployed_by_hand_mariadb(t *testing.T) {
+	db := stores.Connect(t, "mysql", services.FreshMySQL(t, services.MariaDB(t))+"?multiStatements=true")
+	byHand(t, db, mysql.Dialect, sqlstore.Options{Prefix: "mine"})
 }
 
 func byHand(t *testing.T, db *sql.DB, d *sqlstore.Dialect, opts sqlstore.Options) {

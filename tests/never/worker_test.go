@@ -116,6 +116,8 @@ func swift() inbox.WorkerOptions {
 	return inbox.WorkerOptions{
 		Lease: leaseTime, Poll: often, MaxPoll: often, ReapEvery: often,
 		Backoff: func(int) time.Duration { return often },
+		// A busy SQLite file may refuse a handler many times so soon.
+		MaxAttempts: 10_000,
 	}
 }
 

@@ -382,7 +382,7 @@ var dialects = []*sqlstore.Dialect{postgres.Dialect, sqlite.Dialect, mysql.Diale
 // itself, which no park can hold.
 func (p *party) eventually(what string, is func() bool) {
 	p.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			p.Fatalf("it never came to be that %s; what ran: %s", what, strings.Join(p.lot.Trace(), " "))
 		}

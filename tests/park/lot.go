@@ -42,7 +42,7 @@ func (lostError) Unwrap() error { return io.ErrUnexpectedEOF }
 
 // patience is how long a test waits for what must happen. It is only ever used
 // up by a test that fails.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // traced is how much of what ran is remembered at least.
 const traced = 1000

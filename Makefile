@@ -13,7 +13,7 @@ quick: ## build, vet and the tests that need no service
 		echo "quick: tests that need these were skipped: $$missing(make test runs them)"
 
 test: lint ## lint, then all tests, race detector on, against real services (what CI runs)
-	scripts/services run -- go test -race work
+	scripts/services run -- go test -race -timeout 30m work
 
 # Random cases beyond those of make test; CHECKS=n and STEPS=n make it longer.
 CHECKS ?= 5000

@@ -85,11 +85,17 @@ func TestIBX128_a_server_that_requires_TLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
+	var role string
 	var encrypted bool
-	if err := pool.QueryRow(t.Context(), "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").Scan(&encrypted); err != nil || !encrypted {
+	row := pool.QueryRow(t.Context(), "SELECT current_user, ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+	if err := row.Scan(&role, &encrypted); err != nil || !encrypted {
 		t.Fatalf("the connection is encrypted: %v, %v", encrypted, err)
 	}
-	store, err := pgxstore.Open(pool, pgxstore.Options{Schema: "tls_" + strings.ReplaceAll(postroom.NewID(), "-", "")})
+	admin := stores.Connect(t, "pgx", services.Postgres(t))
+	schema := "tls_" + strings.ReplaceAll(postroom.NewID(), "-", "")
+	execAll(t, admin, "CREATE SCHEMA "+schema+" AUTHORIZATION "+role)
+	t.Cleanup(func() { execAll(t, admin, "DROP SCHEMA "+schema+" CASCADE") })
+	store, err := pgxstore.Open(pool, pgxstore.Options{Schema: schema})
 	if err == nil {
 		err = store.Migrate(t.Context())
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 func TestNever03_worker_that_was_stopped_for_longer_than_its_lease_changes_nothing(t *testing.T) {
-	// The child learns of it from the renewal that fails, or, because its own
-	// clock went on, before it would settle, or only from the fence.
+	// The child learns of it from its renewal, or from its own clock before it
+	// would settle, or only from the fence.
 	for _, learns := range []string{"renewal", "clock", "fence"} {
 		t.Run(learns, func(t *testing.T) {
 			onPostgresWorkers(t, func(t *testing.T, w *world) {
@@ -52,13 +52,22 @@ func TestNever03_worker_that_was_stopped_for_longer_than_its_lease_changes_nothi
 // childStands has a handler that does not return before its lease is lost, or
 // when it is told to.
 func childStands(t testing.TB, w *world, learns string) {
-	p := w.program(0, inbox.Options{})
+	var hangs *park.Spot
+	p := w.program(0, inbox.Options{Observer: &postroom.Observer{
+		Settled: func(context.Context, postroom.SettledEvent) {
+			if hangs != nil {
+				hangs.Release()
+			}
+		},
+	}})
 	o := swift()
 	switch learns {
 	case "renewal":
 		o.Lease = 3 * time.Second
 	case "clock":
 		o.Lease = time.Second
+		// The keeper would notice as well: it stands still until it is too late.
+		hangs = p.lot.Park(park.Before, "lock_work")
 	}
 	told := make(chan struct{})
 	go func() {
@@ -71,6 +80,9 @@ func childStands(t testing.TB, w *world, learns string) {
 	worker := p.worker(o, p.handler(func(ctx context.Context, write writer, m *postroom.Message) error {
 		if err := write.effect(ctx, m); err != nil {
 			return err
+		}
+		if hangs != nil {
+			<-hangs.Arrived()
 		}
 		say("runs")
 		select {
@@ -98,7 +110,7 @@ func TestNever03_worker_that_cannot_renew_lets_its_handler_go(t *testing.T) {
 		p.lot.FailAll("extend", park.ErrLost)
 		o := swift()
 		o.Lease = time.Second
-		lost := make(chan error)
+		lost := make(chan error, 1)
 		taken := make(chan struct{})
 		stop := p.start(o, p.handler(func(ctx context.Context, write writer, m *postroom.Message) error {
 			if err := write.effect(context.WithoutCancel(ctx), m); err != nil {
@@ -109,6 +121,7 @@ func TestNever03_worker_that_cannot_renew_lets_its_handler_go(t *testing.T) {
 			<-taken
 			return nil
 		}))
+		w.eventually("the handler's context ends", func() bool { return len(lost) > 0 })
 		wants(t, <-lost, postroom.ErrLeaseLost)
 		w.pass(2 * leaseTime)
 		w.finish()

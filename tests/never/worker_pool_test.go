@@ -16,7 +16,9 @@ func TestNever12_worker_whose_handlers_could_take_every_connection_does_not_star
 		p := w.program(5, inbox.Options{})
 		o := swift()
 		o.Concurrency = 4
-		err := p.worker(o, p.handler(plainly)).Run(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), brief) // only a worker that starts uses it up
+		defer cancel()
+		err := p.worker(o, p.handler(plainly)).Run(ctx)
 		if err == nil || !strings.Contains(err.Error(), "the pool has 5: raise its maximum to 6, or lower Concurrency to 3") {
 			t.Errorf("the worker said %v, want what to raise and to what", err)
 		}

@@ -48,8 +48,12 @@ func childKills(t testing.TB, w *world, _ string) {
 		if w.count(together) > 0 {
 			<-ctx.Done()
 		}
-		_, err := w.db.ExecContext(ctx, "INSERT INTO effect (id) VALUES ('"+m.ID+"')")
-		return err
+		// SQLite may be busy, for which the message is not to blame.
+		w.eventually("the effect is written", func() bool {
+			_, err := w.db.ExecContext(ctx, "INSERT INTO effect (id) VALUES ('"+m.ID+"')")
+			return err == nil
+		})
+		return nil
 	})))
 }
 

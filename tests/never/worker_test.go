@@ -196,7 +196,9 @@ func (w *world) receiveAll(ids ...string) {
 func (w *world) onceEach(ids ...string) {
 	w.Helper()
 	for _, id := range ids {
-		w.expect(id, "done")
+		if rec, err := w.store.Get(w.Context(), key(id)); err != nil || rec.State != postroom.StateDone {
+			w.Errorf("message %s is %v after %d attempts and %d lost leases, error %q (%v), want done", id, rec.State, rec.Attempt, rec.Lost, rec.LastError, err)
+		}
 		if n := w.effects(id); n != 1 {
 			w.Errorf("the effect of %s is there %d times", id, n)
 		}

@@ -21,12 +21,12 @@ var opened = []struct {
 	percent int
 	open    func(t testing.TB) stores.Open
 }{
-	{"sqlite", 50, func(t testing.TB) stores.Open { return stores.SQLite(t, sqlstore.Options{}) }},
-	{"postgres", 15, func(t testing.TB) stores.Open {
+	{"sqlite", 25, func(t testing.TB) stores.Open { return stores.SQLite(t, sqlstore.Options{}) }},
+	{"postgres", 8, func(t testing.TB) stores.Open {
 		return stores.Postgres(t, "pgx", services.Postgres(t), sqlstore.Options{})
 	}},
-	{"mariadb", 15, func(t testing.TB) stores.Open { return stores.MySQL(t, services.MariaDB(t), sqlstore.Options{}) }},
-	{"pgx", 15, func(t testing.TB) stores.Open { return stores.Pgx(t, services.Postgres(t), pgxstore.Options{}) }},
+	{"mariadb", 6, func(t testing.TB) stores.Open { return stores.MySQL(t, services.MariaDB(t), sqlstore.Options{}) }},
+	{"pgx", 8, func(t testing.TB) stores.Open { return stores.Pgx(t, services.Postgres(t), pgxstore.Options{}) }},
 }
 
 // TestModel makes random calls. -rapid.checks says how many cases there are,

@@ -513,3 +513,45 @@ func TestARetryDoesNotWaitForThePoll(t *testing.T) {
 		ok(t, stop())
 	})
 }
+
+func TestIBX072_the_worker_reaps_by_itself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, inbox.Options{})
+		f.receive(t, "1")
+		_, err := f.Claim(t.Context(), inbox.ClaimOptions{Owner: "a process that dies", Lease: time.Minute, Limit: 1})
+		ok(t, err)
+		var handled time.Time
+		start := time.Now()
+		_, stop := work(t, f.Inbox, handling(func(context.Context, *postroom.Message) error {
+			handled = time.Now()
+			return nil
+		}), inbox.WorkerOptions{})
+		time.Sleep(10 * time.Minute)
+		ok(t, stop())
+		f.wantState(t, "1", postroom.StateDone)
+		// Its lease, the reaper's interval, and a poll.
+		if d := handled.Sub(start); d < time.Minute || d > 2*time.Minute {
+			t.Errorf("the message of the dead process was handled after %v", d)
+		}
+	})
+}
+
+func TestIBX124_an_idle_worker_polls_less_and_less(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var claims []time.Time
+		f := open(t, inbox.Options{Observer: &postroom.Observer{
+			Claimed: func(context.Context, postroom.ClaimedEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				claims = append(claims, time.Now())
+			},
+		}})
+		_, stop := work(t, f.Inbox, handling(func(context.Context, *postroom.Message) error { return nil }), inbox.WorkerOptions{})
+		time.Sleep(time.Hour)
+		ok(t, stop())
+		if n := len(claims); n < 600 || n > 2*800 {
+			t.Errorf("%d claims in an idle hour, want about one every 5 s (and one for suspects)", n)
+		}
+	})
+}

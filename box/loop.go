@@ -335,10 +335,10 @@ func (l *Loop) startAll(ctx context.Context, msgs []*postroom.Message, asked tim
 	}
 	fresh := make([]*postroom.Message, 0, len(msgs))
 	for _, m := range msgs {
-		if _, runs := l.box.running.LoadOrStore(m.Lease.Seq, l); runs {
-			l.putBack(l.opts.Lease/renewAt, m)
-		} else {
+		if l.box.run(m) {
 			fresh = append(fresh, m)
+		} else {
+			l.putBack(l.opts.Lease/renewAt, m)
 		}
 	}
 	for _, part := range l.runner.Split(fresh) {
@@ -378,6 +378,9 @@ func (l *Loop) start(part Part, asked time.Time) {
 func (l *Loop) finish(job *Job) {
 	l.busy -= len(job.Messages)
 	l.unsettled += len(job.Messages)
+	for _, m := range job.Messages {
+		l.box.ran(m)
+	}
 	l.ended = append(l.ended, job)
 	l.expect(job)
 }

@@ -48,6 +48,36 @@ func (j *Job) drop() {
 	}
 	j.loop.keeper.Drop(j.hold)
 	for _, m := range j.Messages {
-		j.loop.box.running.Delete(m.Lease.Seq)
+		j.loop.box.forget(m)
 	}
+}
+
+// over stands for a delivery whose run has returned and whose end may be on its
+// way: the message may be claimed again before this process hears of that.
+type over struct{ m *postroom.Message }
+
+// run notes that a delivery runs in this process. It is false while an earlier
+// delivery of the message does.
+func (b *Box) run(m *postroom.Message) bool {
+	for {
+		old, there := b.running.LoadOrStore(m.Lease.Seq, m)
+		if !there {
+			return true
+		}
+		if _, ended := old.(over); !ended {
+			return false
+		}
+		if b.running.CompareAndSwap(m.Lease.Seq, old, m) {
+			return true
+		}
+	}
+}
+
+// ran notes that the run of a delivery has returned.
+func (b *Box) ran(m *postroom.Message) { b.running.CompareAndSwap(m.Lease.Seq, m, over{m}) }
+
+// forget forgets a delivery, but not a later one of the same message.
+func (b *Box) forget(m *postroom.Message) {
+	b.running.CompareAndDelete(m.Lease.Seq, m)
+	b.running.CompareAndDelete(m.Lease.Seq, over{m})
 }

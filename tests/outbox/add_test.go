@@ -127,7 +127,8 @@ func TestAHandlersWritesItsMessagesAndItsAckAreOneCommit(t *testing.T) {
 		})))
 		for try := 0; runs < 2; try++ {
 			if try == 100 {
-				w.Fatalf("the handler ran %d times, want it to be tried again", runs)
+				rec, err := in.Get(w.Context(), "web", "cmd-1")
+				w.Fatalf("the handler ran %d times, want it to be tried again: %+v, %v", runs, rec, err)
 			}
 			w.must(inbox.NewWorker(in, mux, inbox.WorkerOptions{Concurrency: 1}).RunUntilIdle(w.Context()))
 			if n := w.kept() + w.count(`SELECT count(*) FROM orders`); runs == 1 && n != 0 {

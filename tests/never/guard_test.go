@@ -78,7 +78,7 @@ func TestNever12_callers_need_no_second_connection(t *testing.T) {
 		p := w.join(sqlstore.Options{})
 		p.db.SetMaxOpenConns(1)
 		in := p.inbox()
-		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 
 		tx, err := p.db.BeginTx(ctx, nil)

@@ -235,7 +235,7 @@ func TestNever16_many_workers_on_few_groups(t *testing.T) {
 			workers = 4
 		)
 		h := &watch{TB: t, running: map[string]string{}, last: map[string]int{}}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		var producing sync.WaitGroup
 		for g := range groups {

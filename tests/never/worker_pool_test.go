@@ -33,13 +33,16 @@ func TestNever12_worker_with_the_fewest_connections_renews_and_receives_while_al
 		p := w.program(slots+2, inbox.Options{})
 		o := swift()
 		o.Concurrency, o.Lease = slots, 3*time.Second
+		var arrived sync.Map
 		var all sync.WaitGroup
 		all.Add(slots)
 		p.start(o, p.handler(func(ctx context.Context, write writer, m *postroom.Message) error {
 			if err := write.effect(ctx, m); err != nil || strings.HasPrefix(m.ID, "next") {
 				return err
 			}
-			all.Done()
+			if _, again := arrived.LoadOrStore(m.ID, true); !again {
+				all.Done()
+			}
 			all.Wait() // each has a transaction open
 			for p.lot.Count("extend") == 0 {
 				if ctx.Err() != nil {

@@ -80,8 +80,7 @@ func run(ctx context.Context) error {
 	mux := inbox.NewMux()
 	// An error of a registration comes back from Run.
 	_ = mux.HandleWith("account.changed", postroom.HandlerFunc(j.handle), inbox.HandlerOptions{MaxAttempts: 1000})
-	// An idle worker looks less and less often; here the retry is not to wait.
-	worker := inbox.NewWorker(in, mux, inbox.WorkerOptions{Concurrency: 8, MaxPoll: 500 * time.Millisecond})
+	worker := inbox.NewWorker(in, mux, inbox.WorkerOptions{Concurrency: 8})
 	if err := worker.Run(ctx); err != nil {
 		return err
 	}

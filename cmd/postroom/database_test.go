@@ -12,30 +12,42 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postroom/postroom"
 	"github.com/postroom/postroom/box"
 )
 
-// onEachDatabase runs a test on a fresh SQLite file and in a fresh PostgreSQL
-// database, where there is a server.
+// onEachDatabase runs a test on a fresh SQLite file and in a fresh database of
+// PostgreSQL and MariaDB, where there is a server.
 func onEachDatabase(t *testing.T, test func(t *testing.T, db string)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "box #1 %41.db")) })
 	t.Run("postgres", func(t *testing.T) { test(t, freshPostgres(t)) })
+	t.Run("mariadb", func(t *testing.T) { test(t, freshMariaDB(t)) })
+}
+
+// service gives the DSN of a superuser on a server that scripts/services started.
+func service(t *testing.T, name string) string {
+	t.Helper()
+	variable := "POSTROOM_TEST_" + name + "_DSN"
+	if dsn := os.Getenv(variable); dsn != "" {
+		return dsn
+	}
+	if reason := os.Getenv("POSTROOM_TEST_" + name + "_ABSENT"); reason != "" {
+		t.Skipf("no %s: %s", name, reason)
+	}
+	if os.Getenv("POSTROOM_REQUIRE_SERVICES") != "" {
+		t.Fatalf("%s is not set, and POSTROOM_REQUIRE_SERVICES forbids to skip", variable)
+	}
+	t.Skipf("%s is not set: use make test, or scripts/services run -- go test …", variable)
+	return ""
 }
 
 // freshPostgres creates a database that is dropped after the test.
 func freshPostgres(t *testing.T) string {
 	t.Helper()
-	const variable = "POSTROOM_TEST_POSTGRES_DSN"
-	dsn := os.Getenv(variable)
-	if dsn == "" && os.Getenv("POSTROOM_REQUIRE_SERVICES") != "" {
-		t.Fatalf("%s is not set, and POSTROOM_REQUIRE_SERVICES forbids to skip", variable)
-	}
-	if dsn == "" {
-		t.Skipf("%s is not set: use make test, or scripts/services run -- go test …", variable)
-	}
+	dsn := service(t, "POSTGRES")
 	fresh, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatalf("the DSN is not a URL: %v", err)
@@ -55,6 +67,30 @@ func freshPostgres(t *testing.T) string {
 	t.Cleanup(func() { exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)") })
 	fresh.Path = "/" + name
 	return fresh.String()
+}
+
+// freshMariaDB creates a database that is dropped after the test.
+func freshMariaDB(t *testing.T) string {
+	t.Helper()
+	config, err := mysql.ParseDSN(service(t, "MARIADB"))
+	if err != nil {
+		t.Fatalf("the DSN can't be read: %v", err)
+	}
+	exec := func(ctx context.Context, statement string) {
+		db, err := sql.Open("mysql", config.FormatDSN())
+		if err != nil {
+			t.Fatalf("connect for %q: %v", statement, err)
+		}
+		defer func() { _ = db.Close() }()
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	name := "test_" + strings.ToLower(rand.Text())
+	exec(t.Context(), "CREATE DATABASE "+name)
+	t.Cleanup(func() { exec(context.Background(), "DROP DATABASE "+name) })
+	u := url.URL{Scheme: "mariadb", User: url.UserPassword(config.User, config.Passwd), Host: config.Addr, Path: "/" + name}
+	return u.String()
 }
 
 // inStore opens a database as the program does.
@@ -104,4 +140,20 @@ func count(t *testing.T, db *sql.DB, table, where string) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// dropUser runs after the test, whose context and pools have ended by then.
+func dropUser(t *testing.T, db, user string) {
+	config, err := mysqlConfig(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := sql.Open("mysql", config.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pool.Close() }()
+	if _, err := pool.ExecContext(context.Background(), "DROP USER "+user); err != nil {
+		t.Error(err)
+	}
 }

@@ -17,7 +17,7 @@ import (
 
 type demoCommand struct {
 	URL    string `name:"db" placeholder:"URL" help:"Play in this database instead of a temporary SQLite file. The tables stay."`
-	Schema string `placeholder:"NAME" help:"Database schema of the tables. Default: the connection's own. PostgreSQL only."`
+	Schema string `placeholder:"NAME" help:"Database schema of the tables; on MySQL and MariaDB a database. Default: the connection's own. SQLite has none."`
 	Prefix string `placeholder:"NAME" default:"postroom_demo" help:"What the name of each table begins with. Default: ${default}."`
 
 	Messages int           `default:"1200" placeholder:"N" help:"Different messages to send. Default: ${default}."`
@@ -142,9 +142,9 @@ func (c *demoCommand) open(ctx context.Context, url string) (*demo.Store, error)
 	}
 	// The store has checked both names.
 	table := func(name string) string {
-		name = `"` + c.Prefix + "_" + name + `"`
+		name = o.dialect.Quote(c.Prefix + "_" + name)
 		if c.Schema != "" {
-			name = `"` + c.Schema + `".` + name
+			name = o.dialect.Quote(c.Schema) + "." + name
 		}
 		return name
 	}
@@ -153,13 +153,14 @@ func (c *demoCommand) open(ctx context.Context, url string) (*demo.Store, error)
 		longAgo = "'epoch'"
 	}
 	suspend := "UPDATE " + table("work") + " SET lease_until = " + longAgo + " WHERE consumer = $1 AND stage = 9"
-	return &demo.Store{
-		Store: o.Store, DB: o.db, Effects: table("effect"), Close: o.close,
-		Suspend: func(ctx context.Context, consumer string) error {
-			_, err := o.db.ExecContext(ctx, suspend, consumer)
-			return err
-		},
-	}, nil
+	store := &demo.Store{
+		Store: o.Store, DB: o.db, Marks: o.dialect.Marks, Effects: table("effect"), Close: o.close,
+	}
+	store.Suspend = func(ctx context.Context, consumer string) error {
+		_, err := o.db.ExecContext(ctx, store.SQL(suspend), consumer)
+		return err
+	}
+	return store, nil
 }
 
 func (c *demoCommand) prepare(ctx context.Context, store *demo.Store) error {

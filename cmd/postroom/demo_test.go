@@ -56,7 +56,7 @@ func TestTheDemoBalances(t *testing.T) {
 
 func TestTheDemoRefusesWhatItCannotPlay(t *testing.T) {
 	for _, args := range [][]string{
-		{"--messages", "0"}, {"--workers", "0"}, {"--poison", "2000"}, {"--lease", "1ms"}, {"--duplicates", "1"}, {"--db", "mysql://x"},
+		{"--messages", "0"}, {"--workers", "0"}, {"--poison", "2000"}, {"--lease", "1ms"}, {"--duplicates", "1"}, {"--db", "mysql://x"}, {"--db", "oracle://x"},
 	} {
 		if got := call(t, append([]string{"demo"}, args...)...); got.status != exitUsage {
 			t.Errorf("%v: exit status %d, %s", args, got.status, got.err)

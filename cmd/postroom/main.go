@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -39,7 +40,7 @@ type commands struct {
 const description = `Postroom keeps inboxes and outboxes in the database that a program already has.
 This command looks after their tables.
 
-Databases are named by URL: postgres://user@host/db, sqlite:path or file:path.
+Databases are named by URL: ${databases}.
 Give it with --db, or in POSTROOM_DB, which keeps passwords out of process lists.
 
 Exit status: 0 all went well; 1 it failed, or a check found something; 2 wrong usage.`
@@ -96,6 +97,7 @@ func run(ctx context.Context, term *terminal, args []string) (status int) {
 		kong.Name("postroom"), kong.Description(description), kong.Writers(term.out, term.err),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 96}),
+		kong.Vars{"databases": examples(), "dialects": strings.Join(dialectNames(), ",")},
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(term),
 	)
 	parsed, err := parser.Parse(args)

@@ -6,29 +6,62 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite" // the driver "sqlite"
-
 	"github.com/postroom/postroom/sqlstore"
+	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
 )
 
+// A kind is one kind of database that this program can open.
+type kind struct {
+	dialect *sqlstore.Dialect
+	// schemes are what a URL of this kind may begin with.
+	schemes []string
+	// example is such a URL.
+	example string
+	// open makes a pool. create lets a file come into being.
+	open func(d *database, create bool) (*sql.DB, error)
+}
+
+// kinds are all that this program can open. Usage and help are made of it.
+var kinds = []kind{
+	{postgres.Dialect, []string{"postgres", "postgresql"}, "postgres://user@host/db", openPostgres},
+	{mysql.Dialect, []string{"mysql", "mariadb"}, "mysql://user@host/db", openMySQL},
+	{sqlite.Dialect, []string{"sqlite", "file"}, "sqlite:path", openSQLite},
+}
+
+// examples are the URLs that can be given, for messages.
+func examples() string {
+	list := make([]string, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.example
+	}
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " or " + list[last]
+}
+
+// dialectNames are the names that 'schema' takes instead of a URL.
+func dialectNames() []string {
+	list := make([]string, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.dialect.Name
+	}
+	return list
+}
+
 // tableSet are the flags that say which tables of a database are meant.
 type tableSet struct {
-	Schema string `placeholder:"NAME" help:"Database schema of the tables. Default: the connection's own. PostgreSQL only."`
+	Schema string `placeholder:"NAME" help:"Database schema of the tables; on MySQL and MariaDB a database. Default: the connection's own. SQLite has none."`
 	Prefix string `placeholder:"NAME" default:"postroom" help:"What the name of each table begins with. Default: ${default}."`
 }
 
 // database are the flags of a command that connects.
 type database struct {
-	URL      string `name:"db" env:"POSTROOM_DB" placeholder:"URL" help:"The database: postgres://…, sqlite:path or file:path."`
+	URL      string `name:"db" env:"POSTROOM_DB" placeholder:"URL" help:"The database: ${databases}."`
 	tableSet `embed:""`
 }
 
@@ -51,26 +84,21 @@ const (
 // open connects. create lets a SQLite file come into being; otherwise it must be
 // there, so that a mistyped path is an error and not an empty database.
 func (d *database) open(ctx context.Context, create bool) (*opened, error) {
-	dialect, err := dialectOf(d.URL)
+	kind, err := kindOf(d.URL)
 	if err != nil {
 		return nil, err
 	}
-	var db *sql.DB
-	if dialect == sqlite.Dialect {
-		db, err = openSQLite(d.URL, create)
-	} else {
-		db, err = openPostgres(d.URL)
-	}
+	db, err := kind.open(d, create)
 	if err != nil {
 		return nil, err
 	}
 	// Workers use many connections at once, and a new one each time is slow.
 	db.SetMaxIdleConns(idleConns)
-	store, err := sqlstore.Open(db, dialect, sqlstore.Options{Schema: d.Schema, Prefix: d.Prefix})
+	store, err := sqlstore.Open(db, kind.dialect, sqlstore.Options{Schema: d.Schema, Prefix: d.Prefix})
 	if err != nil {
 		return nil, errors.Join(usageError{err}, db.Close())
 	}
-	o := &opened{store, db, dialect, redact(d.URL)}
+	o := &opened{store, db, kind.dialect, redact(d.URL)}
 	pingCtx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	if err := db.PingContext(pingCtx); err != nil {
@@ -80,84 +108,27 @@ func (d *database) open(ctx context.Context, create bool) (*opened, error) {
 	return o, nil
 }
 
-// dialectOf reads the kind of database off a URL.
-func dialectOf(raw string) (*sqlstore.Dialect, error) {
+// kindOf reads the kind of database off a URL.
+func kindOf(raw string) (*kind, error) {
 	if raw == "" {
-		return nil, usagef("which database? Give --db or set POSTROOM_DB: postgres://user@host/db, sqlite:path or file:path")
+		return nil, usagef("which database? Give --db or set POSTROOM_DB: %s", examples())
 	}
-	scheme, _, ok := strings.Cut(raw, ":")
-	switch strings.ToLower(scheme) {
-	case "postgres", "postgresql":
-		return postgres.Dialect, nil
-	case "sqlite", "file":
-		if ok {
-			return sqlite.Dialect, nil
+	if scheme, _, ok := strings.Cut(raw, ":"); ok {
+		for i := range kinds {
+			if slices.Contains(kinds[i].schemes, strings.ToLower(scheme)) {
+				return &kinds[i], nil
+			}
 		}
 	}
-	return nil, usagef("database %q: use postgres://user@host/db, sqlite:path or file:path", raw)
+	return nil, usagef("database %q: use %s", raw, examples())
 }
 
-func openPostgres(raw string) (*sql.DB, error) {
-	// The cause would quote the part of the password that it stumbled over.
-	if _, err := url.Parse(raw); err != nil {
+// parseURL reads the URL of a server.
+func parseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		// The cause would quote the part of the password that it stumbled over.
 		return nil, usagef("--db is not a valid URL: percent-encode what is special in its user and password (@ is %%40, / is %%2F, %% is %%25)")
 	}
-	config, err := pgx.ParseConfig(raw)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "postroom"
-	}
-	return stdlib.OpenDB(*config), nil
-}
-
-func openSQLite(raw string, create bool) (*sql.DB, error) {
-	dsn, path, err := sqliteDSN(raw, create)
-	if err != nil {
-		return nil, err
-	}
-	if !create {
-		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("there is no SQLite file %s: check --db, or create it with 'postroom migrate'", path)
-		}
-	}
-	return sql.Open("sqlite", dsn)
-}
-
-// sqliteDSN gives the driver's name for a database and the path of its file.
-// What the URL itself sets is left as it is. Migrate turns on WAL, which is kept
-// in the file.
-func sqliteDSN(raw string, create bool) (dsn, path string, err error) {
-	scheme, rest, _ := strings.Cut(raw, ":")
-	rest, query, _ := strings.Cut(rest, "?")
-	path = rest
-	if strings.EqualFold(scheme, "file") {
-		if path, err = url.PathUnescape(rest); err != nil {
-			return "", "", usagef("--db: %w", err)
-		}
-	} else {
-		rest = (&url.URL{Path: strings.TrimPrefix(rest, "//")}).EscapedPath()
-		path = strings.TrimPrefix(path, "//")
-	}
-	if path == "" {
-		return "", "", usagef("--db %s: the path of the file is missing, as in sqlite:box.db", raw)
-	}
-	settings, err := url.ParseQuery(query)
-	if err != nil {
-		return "", "", usagef("--db: %w", err)
-	}
-	if !settings.Has("mode") {
-		settings.Set("mode", "rw")
-		if create {
-			settings.Set("mode", "rwc")
-		}
-	}
-	for _, pragma := range []string{"busy_timeout(5000)", "synchronous(FULL)"} {
-		name, _, _ := strings.Cut(pragma, "(")
-		if !slices.ContainsFunc(settings["_pragma"], func(set string) bool { return strings.HasPrefix(strings.ToLower(set), name) }) {
-			settings.Add("_pragma", pragma)
-		}
-	}
-	return "file:" + rest + "?" + settings.Encode(), path, nil
+	return u, nil
 }

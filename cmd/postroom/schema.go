@@ -1,14 +1,14 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/postroom/postroom/sqlstore"
-	"github.com/postroom/postroom/sqlstore/postgres"
-	"github.com/postroom/postroom/sqlstore/sqlite"
 )
 
 type schemaCommand struct {
 	URL      string `name:"db" env:"POSTROOM_DB" placeholder:"URL" help:"A URL of the kind of database that the SQL is for. It is not opened."`
-	Dialect  string `enum:",postgres,sqlite" default:"" placeholder:"NAME" help:"The kind of database instead: postgres or sqlite."`
+	Dialect  string `enum:",${dialects}" default:"" placeholder:"NAME" help:"The kind of database instead: ${dialects}."`
 	Grants   string `placeholder:"ROLE" help:"Print the statements that let a role read and write the tables, but not change them."`
 	tableSet `embed:""`
 }
@@ -48,14 +48,17 @@ func (c *schemaCommand) Run(term *terminal) error {
 }
 
 func (c *schemaCommand) dialect() (*sqlstore.Dialect, error) {
-	switch {
-	case c.Dialect == postgres.Dialect.Name:
-		return postgres.Dialect, nil
-	case c.Dialect == sqlite.Dialect.Name:
-		return sqlite.Dialect, nil
-	case c.URL == "":
-		return nil, usagef("which database? Give --dialect postgres, --dialect sqlite, or --db")
-	default:
-		return dialectOf(c.URL)
+	if c.Dialect == "" && c.URL == "" {
+		return nil, usagef("which database? Give --dialect (%s), or --db", strings.Join(dialectNames(), ", "))
 	}
+	for _, k := range kinds {
+		if k.dialect.Name == c.Dialect {
+			return k.dialect, nil
+		}
+	}
+	k, err := kindOf(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	return k.dialect, nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -22,9 +23,22 @@ type Store struct {
 	DB *sql.DB
 	// Effects is the quoted name of the table of effects.
 	Effects string
+	// Marks: the driver knows no numbered parameters, only marks.
+	Marks bool
 	// Suspend ends the leases of a consumer behind the backs of their holders.
 	Suspend func(ctx context.Context, consumer string) error
 	Close   func()
+}
+
+var parameter = regexp.MustCompile(`\$[0-9]+`)
+
+// SQL gives a statement, whose parameters are numbered in the order of their
+// use, as the driver takes it.
+func (s *Store) SQL(text string) string {
+	if !s.Marks {
+		return text
+	}
+	return parameter.ReplaceAllString(text, "?")
 }
 
 // Variable holds the task of a child process; the parent sets it.

@@ -122,7 +122,7 @@ func (l *Ledger) audit(ctx context.Context, p *Plan, in *inbox.Inbox, store *Sto
 }
 
 func readEffects(ctx context.Context, p *Plan, store *Store) (effects []effect, err error) {
-	rows, err := store.DB.QueryContext(ctx, "SELECT id, fence FROM "+store.Effects+" WHERE consumer = $1", p.Consumer)
+	rows, err := store.DB.QueryContext(ctx, store.SQL("SELECT id, fence FROM "+store.Effects+" WHERE consumer = $1"), p.Consumer)
 	if err != nil {
 		return nil, fmt.Errorf("read effects: %w", err)
 	}

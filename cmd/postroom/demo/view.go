@@ -58,7 +58,8 @@ func (d *demo) show(text string) { _, _ = fmt.Fprint(d.opts.Progress, text) }
 
 // effects counts the rows so far; what can't be counted now is counted next time.
 func (d *demo) effects(ctx context.Context) (n int) {
-	_ = d.opts.Store.DB.QueryRowContext(ctx, "SELECT count(*) FROM "+d.opts.Store.Effects+" WHERE consumer = $1", d.opts.Consumer).Scan(&n)
+	store := d.opts.Store
+	_ = store.DB.QueryRowContext(ctx, store.SQL("SELECT count(*) FROM "+store.Effects+" WHERE consumer = $1"), d.opts.Consumer).Scan(&n)
 	return n
 }
 

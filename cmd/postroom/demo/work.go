@@ -29,7 +29,7 @@ const (
 // in a table without a unique key: nothing but the inbox keeps it from being
 // written twice.
 func (t *task) work(ctx context.Context, in *inbox.Inbox, store *Store) error {
-	insert := "INSERT INTO " + store.Effects + " (consumer, source, id, fence, process) VALUES ($1, $2, $3, $4, $5)"
+	insert := store.SQL("INSERT INTO " + store.Effects + " (consumer, source, id, fence, process) VALUES ($1, $2, $3, $4, $5)")
 	mux := inbox.NewMux()
 	err := mux.Handle(topic, sqlstore.Handler(func(ctx context.Context, tx *sql.Tx, m *postroom.Message) error {
 		say("run")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -22,13 +21,11 @@ type dispatcher struct {
 	// on others.
 	turn chan struct{}
 
-	paused    atomic.Pointer[map[string]bool]
-	refreshed time.Time // when paused was read
+	paused *box.Pauses
 }
 
 func newDispatcher(in *Inbox, o WorkerOptions, routes *table) *dispatcher {
-	d := &dispatcher{in: in, opts: o, routes: routes}
-	d.paused.Store(&map[string]bool{})
+	d := &dispatcher{in: in, opts: o, routes: routes, paused: box.NewPauses(in.box, o.Poll)}
 	if serial(in.box.Store()) {
 		d.turn = make(chan struct{}, 1)
 	}
@@ -41,42 +38,13 @@ func serial(s box.Store) bool {
 }
 
 // Refresh reads which topics are paused, at most once per poll.
-func (d *dispatcher) Refresh(ctx context.Context) {
-	if time.Since(d.refreshed) < d.opts.Poll {
-		return
-	}
-	topics, err := d.in.box.Paused(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			d.in.box.Logger().WarnContext(ctx, "paused topics not read, going by the last answer", "error", err)
-		}
-		return
-	}
-	paused := make(map[string]bool, len(topics))
-	for _, t := range topics {
-		paused[t] = true
-	}
-	d.paused.Store(&paused)
-	d.refreshed = time.Now()
-}
+func (d *dispatcher) Refresh(ctx context.Context) { d.paused.Refresh(ctx) }
 
 // pause pauses a topic for all workers, and for this one at once.
 func (d *dispatcher) pause(ctx context.Context, topic string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	if err := d.in.box.Pause(ctx, topic, "worker", cause.Error()); err != nil {
-		return err
-	}
-	for {
-		old := d.paused.Load()
-		paused := map[string]bool{topic: true}
-		for t := range *old {
-			paused[t] = true
-		}
-		if d.paused.CompareAndSwap(old, &paused) {
-			return nil
-		}
-	}
+	return d.paused.Pause(ctx, topic, "worker", cause.Error())
 }
 
 // Split gives each message a run of its own, except those of a batch handler,
@@ -110,7 +78,7 @@ var (
 func (r *route) together() bool { return r.handler == nil }
 
 func (d *dispatcher) route(m *postroom.Message) *route {
-	if (*d.paused.Load())[m.Topic] {
+	if d.paused.Has(m.Topic) {
 		return parked
 	}
 	if r, found := d.routes.Find(m.Topic); found {
@@ -122,7 +90,7 @@ func (d *dispatcher) route(m *postroom.Message) *route {
 func (d *dispatcher) run(ctx context.Context, job *box.Job, r *route) {
 	switch {
 	case r == parked:
-		d.park(job)
+		d.paused.Park(job)
 	case r == unhandled:
 		d.refuse(ctx, job)
 	case r.batch != nil:
@@ -131,12 +99,6 @@ func (d *dispatcher) run(ctx context.Context, job *box.Job, r *route) {
 		d.runTx(ctx, job, r, d.singleCall(r, job.Messages[0]))
 	default:
 		d.runPlain(ctx, job, r)
-	}
-}
-
-func (d *dispatcher) park(job *box.Job) {
-	for _, m := range job.Messages {
-		job.End(m, box.Settlement{Verb: box.Park})
 	}
 }
 

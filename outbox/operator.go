@@ -78,6 +78,21 @@ func (o *Outbox) Discard(ctx context.Context, source, id string, by Order) error
 	return err
 }
 
+// Pause keeps all relays, in all processes, from sending the messages of a topic.
+// They wait, and with them what follows them in their groups; a relay heeds it
+// from its next poll on. Adding goes on.
+func (o *Outbox) Pause(ctx context.Context, topic string, by Order) error {
+	return o.box.Pause(ctx, topic, by.Actor, by.Reason)
+}
+
+// Resume lets relays send the messages of a topic again.
+func (o *Outbox) Resume(ctx context.Context, topic string, by Order) error {
+	return o.box.Resume(ctx, topic, by.Actor)
+}
+
+// Paused gives the topics that are paused.
+func (o *Outbox) Paused(ctx context.Context) ([]string, error) { return o.box.Paused(ctx) }
+
 // Cleanup removes what was sent longer ago than the retention, in batches, until
 // nothing is left. It can be cancelled and run again.
 func (o *Outbox) Cleanup(ctx context.Context) (CleanupResult, error) {

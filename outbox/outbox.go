@@ -58,11 +58,14 @@ type Options struct {
 	Retention time.Duration
 	// CleanupEvery is the interval of RunCleanup. Default 1 hour.
 	CleanupEvery time.Duration
-	// Overdue is how long a message may wait to be sent before a relay tells.
+	// Overdue is how long a message may wait to be sent before a relay tells, by a
+	// WARN, the total "overdue" and OnOverdue: once per message and Run. What is
+	// still overdue after a restart is told again, and so by each of several
+	// relays; Stats.Overdue counts each such message once, whatever runs.
 	// Default 15 minutes.
 	Overdue time.Duration
-	// OnOverdue is called for each message that is overdue, once by each relay
-	// that runs. Default: only a WARN and the total "overdue" tell.
+	// OnOverdue is called for each message that is overdue. Default: nobody is
+	// called.
 	OnOverdue func(ctx context.Context, r *Record)
 	// OnDead is called once for each message that became Dead, after that was
 	// committed, by whichever process noticed. Default: nobody is told.

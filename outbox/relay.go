@@ -119,7 +119,7 @@ func (r *Relay) begin(untilIdle bool) (*box.Loop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start relay: %w", err)
 	}
-	r.loop = box.NewLoop(r.out.box, &dispatcher{r.out, r.opts, routes}, box.LoopOptions{
+	r.loop = box.NewLoop(r.out.box, &dispatcher{r.out, r.opts, routes, box.NewPauses(r.out.box, r.opts.Poll)}, box.LoopOptions{
 		Owner:       r.opts.Owner,
 		Concurrency: r.opts.InFlight,
 		Batch:       r.opts.Batch,

@@ -110,6 +110,30 @@ func TestRelay_never_gives_up_but_tells_once_when_a_message_is_overdue(t *testin
 	})
 }
 
+func TestRelay_tells_again_of_what_is_overdue_after_a_restart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := &recorder{}
+		w := open(t, outbox.Options{OnOverdue: func(ctx context.Context, r *outbox.Record) {
+			_ = told.Send(ctx, []*postroom.Message{&r.Message})
+		}})
+		down := postroom.SenderFunc(func(context.Context, []*postroom.Message) error { return errDown })
+		w.publish(message("a"))
+		for run := range 3 {
+			time.Sleep(time.Hour)
+			stop := w.start(outbox.To(down), outbox.RelayOptions{})
+			time.Sleep(time.Hour)
+			stop()
+			if got := len(told.ids()); got != run+1 {
+				t.Errorf("told %d times after %d runs, want once by each", got, run+1)
+			}
+			stats, err := w.out.Stats(t.Context())
+			if err != nil || stats.Overdue != 1 {
+				t.Errorf("%d overdue, %v: the number of messages does not depend on who told", stats.Overdue, err)
+			}
+		}
+	})
+}
+
 func TestRelay_max_attempts_makes_dead_and_holds_the_group(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -281,5 +305,39 @@ func TestRelay_a_commit_of_this_process_wakes_it(t *testing.T) {
 			t.Errorf("after %v", took)
 		}
 		stop()
+	})
+}
+
+func TestRelay_sends_nothing_of_a_paused_topic_until_it_is_resumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, outbox.Options{})
+		r := &recorder{}
+		stop := w.start(outbox.To(r), outbox.RelayOptions{})
+		stopOther := w.start(outbox.To(r), outbox.RelayOptions{})
+		by := outbox.Order{Actor: "ann", Reason: "the receiver is being repaired"}
+		if err := w.out.Pause(t.Context(), "order.paid", by); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // two polls
+		behind := on("order.shipped", "behind")
+		behind.Group = "g"
+		w.publish(message("free"), grouped("head", "g"), behind, on("order.shipped", "other"))
+		time.Sleep(time.Minute)
+		equal(t, r.ids(), []string{"other"}, "other topics go on, but for what follows a paused message of its group")
+		if rec := w.get("free"); rec.Stage != postroom.StageParked || rec.Attempt != 0 {
+			t.Errorf("%v after %d attempts, want it parked at no cost", rec.Stage, rec.Attempt)
+		}
+		if topics, err := w.out.Paused(t.Context()); err != nil || !slices.Equal(topics, []string{"order.paid"}) {
+			t.Errorf("%v, %v", topics, err)
+		}
+		if err := w.out.Resume(t.Context(), "order.paid", by); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		stop()
+		stopOther()
+		if got := r.ids(); len(got) != 4 || slices.Index(got, "head") > slices.Index(got, "behind") {
+			t.Errorf("sent %v, want each once, the group in order", got)
+		}
 	})
 }

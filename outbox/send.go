@@ -16,17 +16,30 @@ type dispatcher struct {
 	out    *Outbox
 	opts   RelayOptions
 	routes *table
+	paused *box.Pauses
 }
 
-// Refresh does nothing: routes don't change while a relay runs.
-func (d *dispatcher) Refresh(context.Context) {}
+// parked is the route of messages whose topic is paused.
+var parked = &route{pattern: "parked"}
+
+// Refresh reads which topics are paused, at most once per poll.
+func (d *dispatcher) Refresh(ctx context.Context) { d.paused.Refresh(ctx) }
+
+// route gives the route of a topic, or nil.
+func (d *dispatcher) route(topic string) *route {
+	if d.paused.Has(topic) {
+		return parked
+	}
+	r, _ := d.routes.Find(topic)
+	return r
+}
 
 // Split gives each sender its messages, in the order in which they were claimed.
 func (d *dispatcher) Split(msgs []*postroom.Message) []box.Part {
 	var parts []box.Part
 	at := map[*route]int{}
 	for _, m := range msgs {
-		r, _ := d.routes.Find(m.Topic)
+		r := d.route(m.Topic)
 		i, open := at[r]
 		if !open {
 			i = len(parts)
@@ -45,7 +58,11 @@ var errExited = errors.New("outbox: sender ended its goroutine without returning
 var errSlow = errors.New("sender took too long")
 
 func (d *dispatcher) run(ctx context.Context, job *box.Job, r *route) {
-	if r == nil {
+	switch r {
+	case parked:
+		d.paused.Park(job)
+		return
+	case nil:
 		for _, m := range job.Messages {
 			job.End(m, box.Settlement{Verb: box.Fail, Error: d.routes.noRoute(m.Topic)})
 		}

@@ -31,22 +31,46 @@ func (o *Outbox) Add(ctx context.Context, tx postroom.Tx, msgs ...postroom.Messa
 	return nil
 }
 
-// Publish keeps messages in a transaction of its own, for facts that no other
-// write belongs to. nil says that all of them are kept and will be sent.
+// Publish keeps messages without a transaction of yours, for facts that no other
+// write belongs to. nil says that all of them are kept and will be sent; after an
+// error other than postroom.ErrUnknown none is. Calls with one message share
+// their commits with those that are made at the same time.
 func (o *Outbox) Publish(ctx context.Context, msgs ...postroom.Message) error {
+	complete := o.complete(ctx, msgs)
+	var err error
+	if len(complete) == 1 {
+		var results []postroom.Result
+		if results, err = o.box.Receive(ctx, complete); err == nil {
+			err = conflict(complete, results)
+		}
+	} else {
+		err = o.publishAll(ctx, complete)
+	}
+	if err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	return nil
+}
+
+// publishAll keeps all messages, or none: a commit that others share could not be
+// rolled back for the one that is refused.
+func (o *Outbox) publishAll(ctx context.Context, msgs []postroom.Message) error {
 	tx, err := o.box.Store().Begin(ctx)
 	if err != nil {
-		return fmt.Errorf("publish: begin: %w", err)
+		return fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after the commit it does nothing
-	if err := o.Add(ctx, tx, msgs...); err != nil {
-		return err
+	results, err := o.box.ReceiveTx(ctx, tx, msgs)
+	if err == nil {
+		err = conflict(msgs, results)
 	}
-	if err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("publish: commit: %w", err)
+	if err == nil {
+		err = tx.Commit(ctx)
 	}
-	o.box.Wake()
-	return nil
+	if err == nil {
+		o.box.Wake()
+	}
+	return err
 }
 
 // complete gives the messages as they will be kept.

@@ -59,6 +59,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
 func message(id string) postroom.Message {
 	return postroom.Message{ID: id, Topic: "order.paid", Payload: []byte("payload of " + id)}
 }

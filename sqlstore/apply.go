@@ -129,6 +129,7 @@ func (q *session) positions(ctx context.Context, n int) ([]int64, error) {
 		defer func() { numbers = append(numbers, number) }()
 		return r.Scan((*intCell)(&number))
 	}, int64(n))
+	slices.Sort(numbers) // they need not come in their order
 	for err == nil && len(numbers) < n {
 		numbers = append(numbers, numbers[len(numbers)-1]+1)
 	}

@@ -56,7 +56,7 @@ func (s *Store) writeTables(b *strings.Builder) error {
 	fmt.Fprintf(b, "%s;\n", s.text("create_version"))
 	for _, m := range list {
 		fmt.Fprintf(b, "\n-- %04d %s\n%s\n%s;\n", m.version, m.name, strings.TrimSpace(m.text),
-			strings.NewReplacer("$1", strconv.Itoa(m.version), "?1", strconv.Itoa(m.version), "?", strconv.Itoa(m.version)).Replace(s.text("insert_version")))
+			strings.NewReplacer("$1", strconv.Itoa(m.version), "@p1", strconv.Itoa(m.version), "?1", strconv.Itoa(m.version), "?", strconv.Itoa(m.version)).Replace(s.text("insert_version")))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/lib/pq v1.10.9
+	github.com/sqlc-dev/teesql v1.1.0
 	modernc.org/sqlite v1.61.0
 	pgregory.net/rapid v1.3.0
 )

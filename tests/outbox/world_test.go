@@ -18,6 +18,7 @@ import (
 	"github.com/postroom/postroom/outbox"
 	"github.com/postroom/postroom/pgxstore"
 	"github.com/postroom/postroom/sqlstore"
+	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
 	"github.com/postroom/postroom/tests/services"
@@ -49,30 +50,40 @@ type callerTx struct {
 	commit, rollback func() error
 }
 
+// databases are the kinds of database, and servers those of them where several
+// transactions write at once.
+var (
+	databases = append([]string{"sqlite"}, servers...)
+	servers   = []string{"postgres", "pgx", "mariadb"}
+)
+
 // onEach runs a test on each kind of database.
-func onEach(t *testing.T, o outbox.Options, test func(w *world)) {
-	for _, kind := range []string{"sqlite", "postgres", "pgx"} {
-		t.Run(kind, func(t *testing.T) { test(newWorld(t, kind, o)) })
-	}
-}
+func onEach(t *testing.T, o outbox.Options, test func(w *world)) { on(t, databases, o, test) }
 
 // onServers runs a test where several transactions write at once.
-func onServers(t *testing.T, o outbox.Options, test func(w *world)) {
-	for _, kind := range []string{"postgres", "pgx"} {
+func onServers(t *testing.T, o outbox.Options, test func(w *world)) { on(t, servers, o, test) }
+
+func on(t *testing.T, kinds []string, o outbox.Options, test func(w *world)) {
+	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) { test(newWorld(t, kind, o)) })
 	}
 }
 
 func newWorld(t testing.TB, kind string, o outbox.Options) *world {
 	t.Helper()
-	dsn := "file:" + filepath.Join(t.TempDir(), "shop.db") + "?_pragma=synchronous(0)&_pragma=busy_timeout(10000)"
-	if kind != "sqlite" {
-		dsn = services.FreshDatabase(t, services.Postgres(t))
+	var dsn, serial string
+	switch kind {
+	case "sqlite":
+		dsn = "file:" + filepath.Join(t.TempDir(), "shop.db") + "?_pragma=synchronous(0)&_pragma=busy_timeout(10000)"
+		serial = "INTEGER PRIMARY KEY AUTOINCREMENT"
+	case "mariadb":
+		dsn, serial = services.FreshMySQL(t, services.MariaDB(t)), "bigint AUTO_INCREMENT PRIMARY KEY"
+	default:
+		dsn, serial = services.FreshDatabase(t, services.Postgres(t)), "bigserial PRIMARY KEY"
 	}
 	w := join(t, kind, dsn, o)
 	w.must(w.store.(box.Migrator).Migrate(t.Context()))
 	w.exec(`CREATE TABLE orders (id varchar(100) PRIMARY KEY)`)
-	serial := map[bool]string{true: "INTEGER PRIMARY KEY AUTOINCREMENT", false: "bigserial PRIMARY KEY"}[kind == "sqlite"]
 	w.exec(`CREATE TABLE sent (n ` + serial + `, id varchar(100) NOT NULL)`)
 	return w
 }
@@ -86,6 +97,9 @@ func join(t testing.TB, kind, dsn string, o outbox.Options) *world {
 	case "sqlite":
 		w.db, shift = stores.Connect(t, "sqlite", dsn), stores.SQLiteShift
 		w.overSQL(sqlite.Dialect)
+	case "mariadb":
+		w.db, shift = stores.Connect(t, "mysql", dsn), stores.MySQLShift
+		w.overSQL(mysql.Dialect)
 	case "postgres":
 		w.db = stores.Connect(t, "pgx", dsn)
 		w.overSQL(postgres.Dialect)
@@ -214,19 +228,29 @@ func equal(t testing.TB, got, want []string, why string) {
 	}
 }
 
+// patience is how long something that must come soon may take on a slow machine.
+const patience = time.Minute
+
 // until waits for something that must come soon.
 func (w *world) until(what string, ok func() bool) {
 	w.Helper()
-	limit := time.After(time.Minute)
+	if !w.within(patience, ok) {
+		w.Fatalf("waited in vain until %s", what)
+	}
+}
+
+func (w *world) within(limit time.Duration, ok func() bool) bool {
+	over := time.After(limit)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
-		case <-limit:
-			w.Fatalf("waited in vain until %s", what)
+		case <-over:
+			return ok()
 		case <-tick.C:
 		}
 	}
+	return true
 }
 
 func (w *world) overPgx(pool *pgxpool.Pool) {

@@ -27,7 +27,7 @@ soak: ## compare the stores with the model for a long time
 conformance: ## prove each requirement on each store and write docs/conformance.md
 	scripts/services run -- go run ./tests/conformance
 
-bench: ## measure beside bare SQL, River and goqite, in small (about a minute)
+bench: ## measure beside bare SQL, River, Watermill and goqite, in small (about a minute)
 	@mkdir -p bin
 	scripts/services run postgres -- go run ./bench -form quick -out bin/bench.md
 

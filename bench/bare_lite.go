@@ -37,8 +37,10 @@ func (b *bareLite) fill(ctx context.Context, kind rows, n int) error {
 	return fillLite(ctx, b.liteFile, kind, n)
 }
 
-func (b *bareLite) open(ctx context.Context) (session, error) {
-	texts, err := named(bareLiteText)
+func (b *bareLite) open(ctx context.Context) (session, error) { return b.session(ctx, bareLiteText) }
+
+func (b *bareLite) session(ctx context.Context, text string) (*bareLiteSession, error) {
+	texts, err := named(text)
 	if err != nil {
 		return nil, err
 	}

@@ -36,8 +36,10 @@ func (b *barePg) fill(ctx context.Context, kind rows, n int) error {
 	return fillPostroom(ctx, b.pgDatabase, kind, n)
 }
 
-func (b *barePg) open(ctx context.Context) (session, error) {
-	statements, err := named(barePgText)
+func (b *barePg) open(ctx context.Context) (session, error) { return b.session(ctx, barePgText) }
+
+func (b *barePg) session(ctx context.Context, text string) (*barePgSession, error) {
+	statements, err := named(text)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +81,10 @@ func (s *barePgSession) work(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
-	return bareLoops(ctx, &barePgLoop{s, tag.RowsAffected() > 0}, s.wake, 2, w)
+	return bareLoops(ctx, &barePgLoop{s, tag.RowsAffected() > 0}, s.wake, barePgLoops, w)
 }
+
+const barePgLoops = 2
 
 // barePgLoop claims by lanes where there are any.
 type barePgLoop struct {

@@ -19,7 +19,8 @@ const (
 )
 
 var colours = map[string]string{
-	ours: "#1f6f5c", "bare SQL": "#9aa5b1", "River tuned": "#3b6fb6", "River default": "#a9c4e8", "goqite": "#c9803f",
+	ours: "#1f6f5c", "bare SQL": "#9aa5b1", "River tuned": "#3b6fb6", "River default": "#a9c4e8",
+	"Watermill tuned": "#7d5ba6", "Watermill default": "#c9b8de", "goqite": "#c9803f",
 }
 
 // svg draws the report.
@@ -90,7 +91,7 @@ func bars(b *strings.Builder, y int, row result, names []string, x func(float64)
 
 func legend(b *strings.Builder) {
 	at := 10
-	for _, name := range []string{ours, "bare SQL", "River tuned", "River default", "goqite"} {
+	for _, name := range []string{ours, "bare SQL", "River tuned", "River default", "Watermill tuned", "Watermill default", "goqite"} {
 		fmt.Fprintf(b, `<rect x="%d" y="32" width="10" height="10" fill="%s"/>`+"\n", at, colours[name])
 		text(b, at+14, 41, "11px", "start", name)
 		at += 30 + 7*len(name)

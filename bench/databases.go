@@ -10,9 +10,11 @@ import (
 // A database is where systems are measured beside each other.
 type database struct {
 	name string
-	// about says version and settings.
+	// about says version and settings; nil where another one has said it.
 	about   func(ctx context.Context, server string) (string, error)
 	systems []func(ctx context.Context, server string) (system, error)
+	// rows are what is measured.
+	rows func(size sizes) []scenario
 }
 
 var databases = []database{
@@ -25,11 +27,28 @@ var databases = []database{
 			func(ctx context.Context, server string) (system, error) { return newRiver(ctx, server, true) },
 			func(ctx context.Context, server string) (system, error) { return newRiver(ctx, server, false) },
 		},
+		rows: func(size sizes) []scenario { return scenarios(size, false) },
+	},
+	{
+		name: "PostgreSQL, outbox",
+		systems: []func(context.Context, string) (system, error){
+			newOutboxPg,
+			newBareOutboxPg,
+			func(ctx context.Context, server string) (system, error) { return newWatermill(ctx, server, true) },
+			func(ctx context.Context, server string) (system, error) { return newWatermill(ctx, server, false) },
+		},
+		rows: outboxRows(times(2, "Watermill"), times(0.75, "bare SQL")),
 	},
 	{
 		name:    "SQLite",
 		about:   aboutSQLite,
 		systems: []func(context.Context, string) (system, error){newPostroomLite, newBareLite, newGoqite},
+		rows:    func(size sizes) []scenario { return scenarios(size, true) },
+	},
+	{
+		name:    "SQLite, outbox",
+		systems: []func(context.Context, string) (system, error){newOutboxLite, newBareOutboxLite},
+		rows:    outboxRows(times(0.75, "bare SQL")),
 	},
 }
 

@@ -36,7 +36,7 @@ func (g goal) verdict(r result, all []result) string {
 }
 
 // times wants the figure to be so many times that of a system, by which "River"
-// means the better of its settings.
+// and "Watermill" mean the better of their settings.
 func times(factor float64, other string) goal {
 	text := fmt.Sprintf("≥ %s× %s", number(factor), other)
 	if factor < 1 {
@@ -85,10 +85,10 @@ const ours = "Postroom"
 
 // best gives the figure of a system, or the better one of its two settings.
 func best(r result, other string) float64 {
-	if other != "River" {
+	if other != "River" && other != "Watermill" {
 		return value(r, other)
 	}
-	tuned, plain := value(r, "River tuned"), value(r, "River default")
+	tuned, plain := value(r, other+" tuned"), value(r, other+" default")
 	if r.lower {
 		return -greater(-tuned, -plain)
 	}

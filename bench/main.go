@@ -1,5 +1,5 @@
-// Command bench measures Postroom beside bare SQL, River and goqite, in one run
-// on one machine, and prints one table.
+// Command bench measures Postroom beside bare SQL, River, Watermill and goqite, in
+// one run on one machine, and prints one table.
 //
 //	bench [flags]
 //
@@ -133,11 +133,13 @@ func (r *benchRun) all(ctx context.Context) (*report, error) {
 		if !r.databases.MatchString(database.name) {
 			continue
 		}
-		about, err := database.about(ctx, r.server)
-		if err != nil {
-			return nil, err
+		if database.about != nil {
+			about, err := database.about(ctx, r.server)
+			if err != nil {
+				return nil, err
+			}
+			rep.abouts = append(rep.abouts, about)
 		}
-		rep.abouts = append(rep.abouts, about)
 		results, err := r.one(ctx, database)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", database.name, err)
@@ -164,7 +166,7 @@ func (r *benchRun) one(ctx context.Context, d database) (results []result, err e
 		systems = append(systems, s)
 	}
 	measured := slices.DeleteFunc(slices.Clone(systems), func(s system) bool { return !r.of.MatchString(s.name()) })
-	for _, sc := range scenarios(r.size, d.name == "SQLite") {
+	for _, sc := range d.rows(r.size) {
 		if !r.only.MatchString(sc.figures[0].name) {
 			continue
 		}

@@ -61,7 +61,11 @@ func (p *postroomLite) fill(ctx context.Context, kind rows, n int) error {
 var fillLiteText string
 
 func fillLite(ctx context.Context, f *liteFile, kind rows, n int) error {
-	statements, err := named(fillLiteText)
+	return fillLiteTables(ctx, f, asInbox, kind, n)
+}
+
+func fillLiteTables(ctx context.Context, f *liteFile, as func(string) string, kind rows, n int) error {
+	statements, err := named(as(fillLiteText))
 	if err != nil {
 		return err
 	}

@@ -72,9 +72,9 @@ func pgHandler(started func(message)) postroom.TxHandler {
 
 func (p *postroomPg) reset(ctx context.Context) error { return resetPostroom(ctx, p.pgDatabase) }
 
-func resetPostroom(ctx context.Context, d *pgDatabase) error {
-	return d.execute(ctx, "TRUNCATE postroom_message, postroom_work, postroom_done, postroom_lane, postroom_total, bench_effect")
-}
+const truncatePostroom = "TRUNCATE postroom_message, postroom_work, postroom_done, postroom_lane, postroom_total, bench_effect"
+
+func resetPostroom(ctx context.Context, d *pgDatabase) error { return d.execute(ctx, truncatePostroom) }
 
 func (p *postroomPg) fill(ctx context.Context, kind rows, n int) error {
 	return fillPostroom(ctx, p.pgDatabase, kind, n)
@@ -83,10 +83,17 @@ func (p *postroomPg) fill(ctx context.Context, kind rows, n int) error {
 //go:embed fill_pg.sql
 var fillPg string
 
-// fillPostroom lets the server write the rows: a message each, and what the
-// kind of row needs besides.
 func fillPostroom(ctx context.Context, d *pgDatabase, kind rows, n int) error {
-	statements, err := named(fillPg)
+	return fillTables(ctx, d, asInbox, kind, n)
+}
+
+// asInbox leaves statements as they are written, for the tables of an inbox.
+func asInbox(text string) string { return text }
+
+// fillTables lets the server write the rows: a message each, and what the kind
+// of row needs besides. The statements are adapted to the tables by as.
+func fillTables(ctx context.Context, d *pgDatabase, as func(string) string, kind rows, n int) error {
+	statements, err := named(as(fillPg))
 	if err != nil {
 		return err
 	}
@@ -104,7 +111,7 @@ func fillPostroom(ctx context.Context, d *pgDatabase, kind rows, n int) error {
 			return fmt.Errorf("fill the head: %w", err)
 		}
 	}
-	_, err = conn.Exec(ctx, "VACUUM ANALYZE postroom_message, postroom_work, postroom_done, postroom_lane")
+	_, err = conn.Exec(ctx, as("VACUUM ANALYZE postroom_message, postroom_work, postroom_done, postroom_lane"))
 	return err
 }
 

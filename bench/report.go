@@ -24,12 +24,14 @@ type report struct {
 // columns are the systems of a database, Postroom first, and those that it is
 // compared with.
 var columns = map[string][]string{
-	"PostgreSQL": {ours, "bare SQL", "River tuned", "River default"},
-	"SQLite":     {ours, "bare SQL", "goqite"},
+	"PostgreSQL":         {ours, "bare SQL", "River tuned", "River default"},
+	"PostgreSQL, outbox": {ours, "bare SQL", "Watermill tuned", "Watermill default"},
+	"SQLite":             {ours, "bare SQL", "goqite"},
+	"SQLite, outbox":     {ours, "bare SQL"},
 }
 
-// peer is whom the last ratio compares with.
-var peer = map[string]string{"PostgreSQL": "River", "SQLite": "goqite"}
+// peer is whom the last ratio compares with, if there is one.
+var peer = map[string]string{"PostgreSQL": "River", "PostgreSQL, outbox": "Watermill", "SQLite": "goqite"}
 
 func (r *report) markdown() string {
 	var b strings.Builder
@@ -47,14 +49,20 @@ func (r *report) markdown() string {
 		if len(rows) == 0 {
 			continue
 		}
-		names := columns[d.name]
-		fmt.Fprintf(&b, "\n| %s | unit | %s | × bare SQL | × %s | goals |\n|---|---|%s---:|---:|---|\n", d.name, strings.Join(names, " | "), peer[d.name], strings.Repeat("---:|", len(names)))
+		names, others := columns[d.name], []string{"bare SQL"}
+		if p := peer[d.name]; p != "" {
+			others = append(others, p)
+		}
+		fmt.Fprintf(&b, "\n| %s | unit | %s | × %s | goals |\n|---|---|%s---|\n", d.name, strings.Join(names, " | "), strings.Join(others, " | × "), strings.Repeat("---:|", len(names)+len(others)))
 		for _, row := range rows {
 			fmt.Fprintf(&b, "| %s | %s |", row.name, row.unit)
 			for _, name := range names {
 				fmt.Fprintf(&b, " %s |", number(value(row, name)))
 			}
-			fmt.Fprintf(&b, " %s | %s | %s |\n", ratio(row, "bare SQL"), ratio(row, peer[d.name]), r.goals(row))
+			for _, other := range others {
+				fmt.Fprintf(&b, " %s |", ratio(row, other))
+			}
+			fmt.Fprintf(&b, " %s |\n", r.goals(row))
 		}
 	}
 	return b.String()
@@ -129,7 +137,7 @@ func versions() []string {
 		return found
 	}
 	for _, module := range info.Deps {
-		for _, name := range []string{"jackc/pgx/v5", "riverqueue/river", "dev/goqite", "org/sqlite"} {
+		for _, name := range []string{"jackc/pgx/v5", "riverqueue/river", "ThreeDotsLabs/watermill", "watermill-sql/v3", "dev/goqite", "org/sqlite"} {
 			if strings.HasSuffix(module.Path, name) {
 				found = append(found, module.Path+" "+module.Version)
 			}

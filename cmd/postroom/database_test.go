@@ -44,10 +44,14 @@ func service(t *testing.T, name string) string {
 	return ""
 }
 
-// freshPostgres creates a database that is dropped after the test.
 func freshPostgres(t *testing.T) string {
 	t.Helper()
-	dsn := service(t, "POSTGRES")
+	return freshOnPostgres(t, service(t, "POSTGRES"))
+}
+
+// freshOnPostgres creates a database that is dropped after the test.
+func freshOnPostgres(t *testing.T, dsn string) string {
+	t.Helper()
 	fresh, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatalf("the DSN is not a URL: %v", err)
@@ -69,10 +73,15 @@ func freshPostgres(t *testing.T) string {
 	return fresh.String()
 }
 
-// freshMariaDB creates a database that is dropped after the test.
 func freshMariaDB(t *testing.T) string {
 	t.Helper()
-	config, err := mysql.ParseDSN(service(t, "MARIADB"))
+	return freshOnMySQL(t, service(t, "MARIADB"))
+}
+
+// freshOnMySQL creates a database that is dropped after the test.
+func freshOnMySQL(t *testing.T, dsn string) string {
+	t.Helper()
+	config, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		t.Fatalf("the DSN can't be read: %v", err)
 	}
@@ -155,5 +164,21 @@ func dropUser(t *testing.T, db, user string) {
 	defer func() { _ = pool.Close() }()
 	if _, err := pool.ExecContext(context.Background(), "DROP USER "+user); err != nil {
 		t.Error(err)
+	}
+}
+
+// dropRoles takes away what the roles have in a database, and the roles.
+func dropRoles(t *testing.T, db string, roles ...string) {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, db)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, role := range roles {
+		if _, err := conn.Exec(ctx, "DROP OWNED BY "+role+"; DROP ROLE "+role); err != nil {
+			t.Error(err)
+		}
 	}
 }

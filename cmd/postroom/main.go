@@ -33,6 +33,7 @@ type commands struct {
 	Cleanup cleanupCommand `cmd:"" help:"Remove what is past its retention."`
 	Stats   statsCommand   `cmd:"" help:"Show what waits, what happened, and how large the tables are."`
 	Outbox  outboxCommand  `cmd:"" help:"Look after what leaves: stats, list, rewind."`
+	Doctor  doctorCommand  `cmd:"" help:"Look for what endangers messages: settings, tables, grants, clocks; and say how to mend it."`
 	Demo    demoCommand    `cmd:"" help:"Watch senders and workers fail in every way, and the ledger balance."`
 	Version versionCommand `cmd:"" help:"Print the version of this program."`
 }

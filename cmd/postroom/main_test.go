@@ -66,7 +66,7 @@ func TestHelpShowsExamplesAndExitStatus(t *testing.T) {
 		"help": {"--help"}, "help-schema": {"schema", "--help"}, "help-migrate": {"migrate", "--help"},
 		"help-cleanup": {"cleanup", "--help"}, "help-demo": {"demo", "--help"}, "help-stats": {"stats", "--help"},
 		"help-outbox-stats": {"outbox", "stats", "--help"}, "help-outbox-list": {"outbox", "list", "--help"},
-		"help-outbox-rewind": {"outbox", "rewind", "--help"},
+		"help-doctor": {"doctor", "--help"}, "help-outbox-rewind": {"outbox", "rewind", "--help"},
 	} {
 		golden(t, name, must(t, args...))
 	}
@@ -104,6 +104,8 @@ func TestWrongUsageExitsWith2AndSaysWhatToDo(t *testing.T) {
 		{[]string{"outbox", "rewind", "--db", path, "--from", "yesterday"}, "--from"},
 		{[]string{"outbox", "list", "--db", path, "--limit", "0"}, "--limit"},
 		{[]string{"outbox", "list", "--db", path, "--state", "dead", "--overdue", "1m"}, "--overdue"},
+		{[]string{"doctor"}, "Give --db or set POSTROOM_DB"},
+		{[]string{"doctor", "--db", path, "--connections", "0"}, "--connections"},
 		{[]string{"schema"}, "--dialect"},
 		{[]string{"schema", "--dialect", "oracle"}, "--dialect"},
 		{[]string{"schema", "--dialect", "postgres", "--grants", `a"; drop`}, "role"},

@@ -12,7 +12,8 @@ mariadb_install() { apt_install mariadb-server; }
 # The server's own settings, but for what keeps data over a crash of the machine:
 # this data is thrown away.
 mariadb_start() {
-	local data=$dir/mariadb user=mysql port try
+	local data=$dir/mariadb user=mysql port try more
+	read -ra more <<<"${POSTROOM_MARIADB_ARGS-}"
 	mkdir -m 700 "$data"
 	give "$user" "$data"
 	((EUID == 0)) || user=$(id -un)
@@ -22,7 +23,7 @@ mariadb_start() {
 		port=$(free_port)
 		launch mariadb mysql "$mariadb_server" --no-defaults --user="$user" --datadir="$data/data" --tmpdir="$data" \
 			--port="$port" --bind-address=127.0.0.1 --socket="$data/socket" --pid-file="$data/pid" \
-			--max-connections=400 --innodb-flush-log-at-trx-commit=2 --innodb-doublewrite=0
+			--max-connections=400 --innodb-flush-log-at-trx-commit=2 --innodb-doublewrite=0 "${more[@]}"
 		if await mariadb listening "$port"; then
 			export POSTROOM_TEST_MARIADB_DSN="root@tcp(127.0.0.1:$port)/"
 			return

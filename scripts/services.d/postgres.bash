@@ -33,7 +33,8 @@ pg_major() { "$1/postgres" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/'; }
 # by the rules of a language there, not by bytes, so that a statement which
 # relies on the order of bytes without saying so is found out.
 pg_start() {
-	local name=$1 bin=$2 data=$dir/$1 try
+	local name=$1 bin=$2 data=$dir/$1 try more args=POSTROOM_${1^^}_ARGS
+	read -ra more <<<"${!args-}"
 	mkdir -m 700 "$data"
 	give postgres "$data"
 	as postgres "$bin/initdb" -D "$data" -U postgres -A trust -E UTF8 --no-instructions \
@@ -42,7 +43,7 @@ pg_start() {
 	for try in 1 2 3; do
 		pg_port=$(free_port)
 		launch "$name" postgres "$bin/postgres" -D "$data" -p "$pg_port" -c listen_addresses=127.0.0.1 \
-			-c unix_socket_directories= -c max_connections=200 -c ssl=on
+			-c unix_socket_directories= -c max_connections=200 -c ssl=on "${more[@]}"
 		if await "$name" grep -q ready "$data/postmaster.pid"; then return; fi
 		halt "$name" QUIT
 		say "$name: attempt $try, on port $pg_port, failed"

@@ -32,6 +32,23 @@ func FreshDatabase(t testing.TB, dsn string) string {
 	return fresh.String()
 }
 
+// FreshBouncedDatabase creates an empty database on the server of [Postgres] and
+// returns its URL there, and the one through [PgBouncer].
+func FreshBouncedDatabase(t testing.TB) (direct, bounced string) {
+	t.Helper()
+	through, err := url.Parse(PgBouncer(t))
+	if err != nil {
+		t.Fatalf("the DSN is not a URL: %v", err)
+	}
+	direct = FreshDatabase(t, Postgres(t))
+	fresh, err := url.Parse(direct)
+	if err != nil {
+		t.Fatalf("the DSN is not a URL: %v", err)
+	}
+	through.Path = fresh.Path
+	return direct, through.String()
+}
+
 func exec(t testing.TB, ctx context.Context, dsn, statement string) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, dsn)

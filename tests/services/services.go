@@ -22,6 +22,10 @@ func PostgresTLS(t testing.TB) string { t.Helper(); return find(t, "POSTGRES_TLS
 // cannot be had everywhere: the test may be skipped under make test too.
 func Postgres18(t testing.TB) string { t.Helper(); return find(t, "POSTGRES18") }
 
+// PgBouncer returns the DSN of a PgBouncer in transaction mode, in front of the
+// server of [Postgres] with all its databases.
+func PgBouncer(t testing.TB) string { t.Helper(); return find(t, "PGBOUNCER") }
+
 func find(t testing.TB, name string) string {
 	t.Helper()
 	variable := "POSTROOM_TEST_" + name + "_DSN"

@@ -39,8 +39,12 @@ func (b *Box) Wake() {
 
 // listen lets hints of other processes through until ctx is done.
 func (b *Box) listen(ctx context.Context) {
-	if w, ok := b.store.(Waker); ok {
-		w.Listen(ctx, b.consumer, b.wakeHere)
+	w, ok := b.store.(Waker)
+	if !ok {
+		return
+	}
+	if err := w.Listen(ctx, b.consumer, b.wakeHere); err != nil {
+		b.log.InfoContext(ctx, "no hints from other processes, the worker finds their messages by polling", "reason", err)
 	}
 }
 

@@ -123,8 +123,9 @@ type (
 	Waker interface {
 		// Wake tells all that listen.
 		Wake(ctx context.Context, consumer string) error
-		// Listen calls hint for each Wake, until ctx is done.
-		Listen(ctx context.Context, consumer string, hint func())
+		// Listen calls hint for each Wake, until ctx is done. It gives an error, and
+		// that at once, only where there can be no hints.
+		Listen(ctx context.Context, consumer string, hint func()) error
 	}
 
 	// An Exchanger settles and claims together.

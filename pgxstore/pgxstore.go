@@ -26,7 +26,7 @@ type Options = sqlstore.Options
 // processes.
 type Store struct {
 	*sqlstore.Store
-	pool    *pgxpool.Pool
+	db      *poolDB
 	channel string
 }
 
@@ -36,15 +36,17 @@ var (
 )
 
 // Open makes a store on the caller's pool, which stays the caller's to close. It
-// does not touch the database; Migrate creates the tables.
+// does not touch the database; Migrate creates the tables. Behind a pooler in
+// transaction mode the store prepares no statements, whatever the pool is set to.
 func Open(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	dialect := *postgres.Dialect
 	dialect.Batch = arrays
-	store, err := sqlstore.New(poolDB{runner{pool}, pool}, &dialect, opts)
+	db := newPoolDB(pool)
+	store, err := sqlstore.New(db, &dialect, opts)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{store, pool, channel(opts)}, nil
+	return &Store{store, db, channel(opts)}, nil
 }
 
 // Outbox gives the table set for what leaves. A transaction of either store is
@@ -54,7 +56,7 @@ func (s *Store) Outbox() (box.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{out.(*sqlstore.Store), s.pool, s.channel + "_out"}, nil
+	return &Store{out.(*sqlstore.Store), s.db, s.channel + "_out"}, nil
 }
 
 // channel is the name under which the processes of one table set notify each
@@ -65,7 +67,9 @@ func channel(opts Options) string {
 }
 
 // Tx lets a store work inside the caller's transaction.
-func Tx(tx pgx.Tx) postroom.Tx { return sqlstore.CallerTx{Conn: runner{tx}} }
+func Tx(tx pgx.Tx) postroom.Tx {
+	return sqlstore.CallerTx{Conn: runner{tx, func(ctx context.Context) (way, error) { return wayOf(ctx, tx.Conn()) }}}
+}
 
 // Handler makes a transactional handler of a function that takes the pgx.Tx in
 // which the message will be done.
@@ -103,14 +107,33 @@ type querier interface {
 	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
 }
 
-type runner struct{ q querier }
+type runner struct {
+	q   querier
+	way func(context.Context) (way, error)
+}
 
 func (r runner) Exec(ctx context.Context, query string, args ...any) error {
-	_, err := r.q.Exec(ctx, query, args...)
+	args, err := r.heed(ctx, args)
+	if err == nil {
+		_, err = r.q.Exec(ctx, query, args...)
+	}
 	return err
 }
 
+// heed puts the mode before the arguments, where the way needs one.
+func (r runner) heed(ctx context.Context, args []any) ([]any, error) {
+	w, err := r.way(ctx)
+	if err != nil || w.mode == 0 {
+		return args, err
+	}
+	return append([]any{w.mode}, args...), nil
+}
+
 func (r runner) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
+	args, err := r.heed(ctx, args)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := r.q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -127,19 +150,32 @@ func (r pgxRows) Close() error {
 
 type poolDB struct {
 	runner
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	route *poolWay
 }
 
-func (d poolDB) Begin(ctx context.Context) (sqlstore.TxConn, error) {
+func newPoolDB(pool *pgxpool.Pool) *poolDB {
+	route := &poolWay{pool: pool}
+	return &poolDB{runner{pool, route.find}, pool, route}
+}
+
+func (d *poolDB) Begin(ctx context.Context) (sqlstore.TxConn, error) {
+	// Before it takes a connection: the look takes one of its own.
+	if _, err := d.route.find(ctx); err != nil {
+		return nil, err
+	}
 	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return nil, err
 	}
-	return &poolTx{runner{tx}, tx}, nil
+	return &poolTx{runner{tx, d.route.find}, tx}, nil
 }
 
+// Pipelines: see sqlstore.Pipeliner.
+func (d *poolDB) Pipelines() bool { return d.route.pipelines() }
+
 // Pipeline runs the steps in one implicit transaction, which commits at its end.
-func (d poolDB) Pipeline(ctx context.Context, steps []sqlstore.Step) error {
+func (d *poolDB) Pipeline(ctx context.Context, steps []sqlstore.Step) error {
 	var batch pgx.Batch
 	for _, step := range steps {
 		batch.Queue(step.Query, step.Args...)
@@ -169,7 +205,7 @@ func readStep(results pgx.BatchResults, step sqlstore.Step) error {
 	return rows.Err()
 }
 
-func (d poolDB) MaxConns() int { return int(d.pool.Config().MaxConns) }
+func (d *poolDB) MaxConns() int { return int(d.pool.Config().MaxConns) }
 
 type poolTx struct {
 	runner

@@ -14,26 +14,30 @@ const listenPause = time.Second
 // Wake lets the workers of other processes know that there may be something to
 // claim. It is a hint: nothing depends on its arrival.
 func (s *Store) Wake(ctx context.Context, consumer string) error {
-	_, err := s.pool.Exec(ctx, "SELECT pg_notify($1, $2)", s.channel, consumer)
-	return err
+	return s.db.Exec(ctx, "SELECT pg_notify($1, $2)", s.channel, consumer)
 }
 
 // Listen calls hint for each Wake of the consumer, by any process, until ctx is
-// done. It takes one connection out of the pool for that time.
-func (s *Store) Listen(ctx context.Context, consumer string, hint func()) {
+// done. It takes one connection out of the pool for that time. Through a pooler
+// there is no listening: it gives an error at once.
+func (s *Store) Listen(ctx context.Context, consumer string, hint func()) error {
 	for ctx.Err() == nil {
+		if w, err := s.db.route.find(ctx); err == nil && w.pooler {
+			return errPooler
+		}
 		s.listen(ctx, consumer, hint)
 		select {
 		case <-ctx.Done():
 		case <-time.After(listenPause):
 		}
 	}
+	return nil
 }
 
 // listen returns when the connection is lost. What came before it listened, or
 // after it stopped, is found by polling.
 func (s *Store) listen(ctx context.Context, consumer string, hint func()) {
-	pooled, err := s.pool.Acquire(ctx)
+	pooled, err := s.db.pool.Acquire(ctx)
 	if err != nil {
 		return
 	}

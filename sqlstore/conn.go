@@ -32,6 +32,8 @@ type DB interface {
 // A Pipeliner is a DB that can run several statements with one round trip and
 // one commit.
 type Pipeliner interface {
+	// Pipelines reports whether it can here and now.
+	Pipelines() bool
 	Pipeline(ctx context.Context, steps []Step) error
 }
 

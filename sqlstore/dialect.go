@@ -74,6 +74,9 @@ const (
 	Refused
 	// NoTable: a table or column does not exist.
 	NoTable
+	// Unprepared: what the driver prepared is not in this session, since a pooler
+	// gives each transaction another one.
+	Unprepared
 )
 
 // Broken reports whether an error, which is not one of the server's, tells that

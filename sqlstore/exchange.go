@@ -12,8 +12,8 @@ import (
 // Exchanges reports whether settling and claiming can share a commit here: with
 // one writer always, else where the driver has pipelines.
 func (s *Store) Exchanges() bool {
-	_, pipelines := s.db.(Pipeliner)
-	return s.dialect.SingleWriter || (pipelines && (&session{store: s}).has("ack"))
+	p, ok := s.db.(Pipeliner)
+	return s.dialect.SingleWriter || (ok && p.Pipelines() && (&session{store: s}).has("ack"))
 }
 
 // Exchange settles and claims what is ready. See box.Exchanger.

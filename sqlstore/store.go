@@ -177,14 +177,18 @@ func (s *Store) read(op string, fn func(q *session) error) error {
 	return nil
 }
 
-// explain wraps an error with the operation and, where the tables are missing,
-// with what to do.
+// explain wraps an error with the operation and, where the tables are missing or
+// the driver is set wrongly, with what to do.
 func (s *Store) explain(op string, err error) error {
 	switch s.dialect.Classify(err) {
 	case Refused:
 		return fmt.Errorf("%s in %s: %w: %w", op, s.name, box.ErrRefused, err)
 	case NoTable:
 		return fmt.Errorf("%s in %s: %w (call Migrate, or run 'postroom migrate'): %w", op, s.name, postroom.ErrNoSchema, err)
+	case Unprepared:
+		return fmt.Errorf("%s in %s: a pooler between this program and the database loses prepared statements "+
+			"(PgBouncer in transaction mode?); let the driver do without: add default_query_exec_mode=cache_describe to the DSN of pgx, "+
+			"binary_parameters=yes to that of lib/pq: %w", op, s.name, err)
 	}
 	return fmt.Errorf("%s in %s: %w", op, s.name, err)
 }

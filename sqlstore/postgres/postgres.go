@@ -56,6 +56,8 @@ func Classify(err error) sqlstore.Class {
 			return sqlstore.Refused
 		case code == "42P01" || code == "42703" || code == "3F000":
 			return sqlstore.NoTable
+		case code == "26000" || code == "42P05":
+			return sqlstore.Unprepared
 		// The server ends the session: what was under way has no answer.
 		case code == "57P01" || code == "57P02" || code == "57P03" || strings.HasPrefix(code, "08"):
 			return sqlstore.Lost

@@ -1,0 +1,88 @@
+package pgxstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// errPooler: a hint would go to whichever session the pooler lends out next.
+var errPooler = errors.New("a pooler (such as PgBouncer) stands between this program and PostgreSQL: it can't be listened through")
+
+// A way is what a connection has to heed on its way to the server. A pooler in
+// transaction mode gives each transaction another session, so that a statement
+// which was prepared in one is missing in the next.
+type way struct {
+	pooler bool
+	// mode is how statements are run, if not as the pool is set.
+	mode pgx.QueryExecMode
+}
+
+// wayKey is under which a connection keeps its way.
+const wayKey = "postroom.way"
+
+// wayOf finds out, once for each connection: a pooler does not know which session
+// it will lend out, and so gives clients a number that is not the session's own.
+func wayOf(ctx context.Context, conn *pgx.Conn) (way, error) {
+	kept := conn.PgConn().CustomData()
+	if w, ok := kept[wayKey].(way); ok {
+		return w, nil
+	}
+	var session int64
+	row := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol)
+	if err := row.Scan(&session); err != nil {
+		return way{}, fmt.Errorf("look for a pooler: %w", err)
+	}
+	w := way{pooler: session != int64(conn.PgConn().PID())}
+	if w.pooler {
+		w.mode = unprepared(conn.Config())
+	}
+	kept[wayKey] = w
+	return w, nil
+}
+
+// unprepared gives the mode in which nothing outlasts a round trip, or 0 where the
+// program has chosen one itself.
+func unprepared(config *pgx.ConnConfig) pgx.QueryExecMode {
+	switch mode := config.DefaultQueryExecMode; {
+	case mode != pgx.QueryExecModeCacheStatement && mode != pgx.QueryExecModeDescribeExec:
+		return 0
+	case config.DescriptionCacheCapacity > 0:
+		return pgx.QueryExecModeCacheDescribe
+	default:
+		return pgx.QueryExecModeExec
+	}
+}
+
+// A poolWay is the way of all connections of a pool, found out by the first.
+type poolWay struct {
+	pool  *pgxpool.Pool
+	found atomic.Pointer[way]
+}
+
+func (p *poolWay) find(ctx context.Context) (way, error) {
+	if w := p.found.Load(); w != nil {
+		return *w, nil
+	}
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return way{}, err
+	}
+	defer conn.Release()
+	w, err := wayOf(ctx, conn.Conn())
+	if err == nil {
+		p.found.Store(&w)
+	}
+	return w, err
+}
+
+// pipelines reports whether a batch can go as the pool is set: pgx has no other
+// mode for those.
+func (p *poolWay) pipelines() bool {
+	w := p.found.Load()
+	return w != nil && w.mode == 0
+}

@@ -61,6 +61,8 @@ func TestWhatIsWrongWithMariaDBIsSeenAndMended(t *testing.T) {
 		{"a right to pass on", []string{"GRANT SELECT ON postroom_work TO {app} WITH GRANT OPTION"}, "grants.tables", doctor.Warn, []string{"GRANT OPTION on {db}.`postroom_work`"}, nil},
 		{"a right on the whole server", []string{"GRANT FILE ON *.* TO {app}"}, "grants.tables", doctor.Warn, []string{"FILE on *.*", "postroom schema"}, []string{"REVOKE FILE ON *.* FROM {app}"}},
 		{"all rights", []string{"GRANT ALL ON {db}.* TO {app}"}, "grants.tables", doctor.Warn, []string{"ALL PRIVILEGES on {db}.*"}, []string{"REVOKE ALL ON {db}.* FROM {app}"}},
+		{"a right by way of a role", []string{"CREATE ROLE doctor_test", "GRANT TRIGGER ON {db}.* TO doctor_test", "GRANT doctor_test TO {app}", "SET DEFAULT ROLE doctor_test FOR {app}"}, "grants.tables", doctor.Warn, []string{"TRIGGER on {db}.*", "`doctor_test`"}, []string{"DROP ROLE doctor_test"}},
+		{"no right to read", []string{"REVOKE SELECT ON postroom_version FROM {app}"}, "schema.version", doctor.Fail, []string{"the role may not read the tables", "postroom schema"}, []string{"GRANT SELECT ON postroom_version TO {app}"}},
 		{"a right too few", []string{"REVOKE DELETE ON postroom_lane FROM {app}"}, "grants.tables", doctor.Fail, []string{"DELETE on `postroom_lane` is missing"}, nil},
 	})
 	t.Run("rows of the program's own tables are not our business", func(t *testing.T) {

@@ -64,6 +64,9 @@ var postgresAilments = []ailment{
 	{"the right to create in the database", []string{"GRANT CREATE ON DATABASE {db} TO {app}"}, "grants.role", doctor.Warn, []string{"CREATE on DATABASE {db}"}, nil},
 	{"the right to create databases", []string{"ALTER ROLE {app} CREATEDB CREATEROLE"}, "grants.role", doctor.Warn, []string{"CREATEROLE"}, nil},
 	{"a role of the server's", []string{"GRANT pg_write_all_data TO {app}"}, "grants.role", doctor.Warn, []string{"pg_write_all_data"}, nil},
+	{"a superuser to become", []string{"ALTER ROLE {other} SUPERUSER", "GRANT {other} TO {app}"}, "grants.role", doctor.Warn, []string{"{app} is a member of {other}"}, []string{"REVOKE {other} FROM {app}", "ALTER ROLE {other} NOSUPERUSER"}},
+	{"no right to read", []string{"REVOKE ALL ON postroom_version FROM {app}"}, "schema.version", doctor.Fail, []string{"inbox: the role may not read the tables", "postroom schema"}, []string{"GRANT SELECT ON postroom_version TO {app}"}},
+	{"no way into the schema", []string{"REVOKE ALL ON SCHEMA public FROM PUBLIC"}, "schema.version", doctor.Fail, []string{"no tables"}, []string{"GRANT USAGE ON SCHEMA public TO PUBLIC"}},
 	{"a superuser", []string{"ALTER ROLE {app} SUPERUSER"}, "grants.role", doctor.Warn, []string{"superuser"}, []string{"ALTER ROLE {app} NOSUPERUSER"}},
 
 	{"autovacuum off for a table", []string{"ALTER TABLE postroom_work SET (autovacuum_enabled = off)"}, "vacuum.autovacuum", doctor.Warn, []string{"postroom_work has autovacuum_enabled=off"}, nil},

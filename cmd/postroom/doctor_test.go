@@ -266,6 +266,21 @@ func TestTheDoctorLooksAtTheTableSetThatIsMeant(t *testing.T) {
 	})
 }
 
+// A dialect that has no file here yet still gets the checks of all.
+func TestTheDoctorKnowsLessOfADatabaseWithoutChecks(t *testing.T) {
+	db := "sqlite:" + filepath.Join(t.TempDir(), "box.db")
+	must(t, "migrate", "--db", db)
+	res := examineWith(t, db, func(p *doctor.Patient) {
+		other := *p.Dialect
+		other.Name, p.Dialect = "other", &other
+	})
+	res.find(t, "schema.version", doctor.OK)
+	res.find(t, "messages.dead", doctor.OK)
+	for _, check := range []string{"schema.tables", "schema.indexes", "clock.offset", "server.version"} {
+		res.find(t, check, doctor.Skip, "other")
+	}
+}
+
 func TestTheDoctorMeasuresTheClock(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db string) {
 		must(t, "migrate", "--db", db)

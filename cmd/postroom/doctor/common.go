@@ -78,14 +78,17 @@ func lookAtVersion(ctx context.Context, p *Patient) (results []result, err error
 	p.tables = true
 	for _, s := range sets {
 		have, want, err := s.Version(ctx)
-		missing := errors.Is(err, postroom.ErrNoSchema)
-		if err != nil && !missing {
-			p.tables = false
-			return results, err
-		}
-		p.tables = p.tables && have > 0
+		p.tables = p.tables && err == nil && have > 0
 		switch {
-		case missing:
+		// Without that right a program can do nothing.
+		case err != nil && p.database.refused(err):
+			results = append(results, result{
+				Fail, fmt.Sprintf("%s: the role may not read the tables: %v", s.name, err),
+				"run what '" + p.command("schema --dialect "+p.Dialect.Name+" --grants ROLE") + "' prints",
+			})
+		case err != nil && !errors.Is(err, postroom.ErrNoSchema):
+			return results, err
+		case err != nil:
 			results = append(results, result{Fail, s.name + ": no tables", p.command("migrate")})
 		case have < want:
 			results = append(results, result{Fail, fmt.Sprintf("%s: version %d, migrations up to %d are pending", s.name, have, want), p.command("migrate")})
@@ -142,14 +145,20 @@ func lookAtClock(ctx context.Context, p *Patient) ([]result, error) {
 			best, offset = trip, time.UnixMicro(micros).Sub(before.Add(trip/2))
 		}
 	}
-	seen := fmt.Sprintf("the database is %s this machine, give or take %s; round trip %s", ahead(offset), rounded(best/2), rounded(best))
+	return judgeClock(offset, best), nil
+}
+
+// judgeClock believes in an offset only as far as half a round trip can't explain
+// it.
+func judgeClock(offset, trip time.Duration) []result {
+	seen := fmt.Sprintf("the database is %s this machine, give or take %s; round trip %s", ahead(offset), rounded(trip/2), rounded(trip))
 	switch {
-	case offset.Abs()-best/2 > farOff:
-		return []result{{Warn, seen, "let both machines keep their clocks by NTP: timedatectl set-ntp true"}}, nil
-	case best > farAway:
-		return []result{{Warn, seen + ": each batch of messages takes several of them", "run the program nearer to its database"}}, nil
+	case offset.Abs()-trip/2 > farOff:
+		return []result{{Warn, seen, "let both machines keep their clocks by NTP: timedatectl set-ntp true"}}
+	case trip > farAway:
+		return []result{{Warn, seen + ": each batch of messages takes several of them", "run the program nearer to its database"}}
 	}
-	return fine("%s", seen), nil
+	return fine("%s", seen)
 }
 
 func ahead(offset time.Duration) string {

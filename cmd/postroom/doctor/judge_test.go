@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dialect "github.com/postroom/postroom/sqlstore/mysql"
 )
@@ -81,6 +82,9 @@ func TestGrantsOfMySQLAreRead(t *testing.T) {
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`postroom_work` TO `app`@`%`":              "",
 		"GRANT SELECT, DROP ON `shop`.`postroom_work` TO `app`@`%`":                                "REVOKE DROP ON `shop`.`postroom_work` FROM `app`@`%`;",
 		"GRANT DROP ON `shop`.`orders` TO `app`@`%`":                                               "",
+		"GRANT DROP ON `sh%`.* TO `app`@`%`":                                                       "REVOKE DROP ON `sh%`.* FROM `app`@`%`;",
+		"GRANT DROP ON `sho_`.* TO `app`@`%`":                                                      "REVOKE DROP ON `sho_`.* FROM `app`@`%`;",
+		"GRANT DROP ON `sho\\_`.* TO `app`@`%`":                                                    "",
 		"GRANT DROP ON `other`.* TO `app`@`%`":                                                     "",
 		"GRANT SELECT, EXECUTE ON `shop`.* TO `app`@`%`":                                           "",
 		"GRANT INDEX, SELECT, CREATE ON `shop`.* TO `app`@`%`":                                     "REVOKE CREATE, INDEX ON `shop`.* FROM `app`@`%`;",
@@ -141,4 +145,36 @@ func TestALayoutIsReadOffTheSchema(t *testing.T) {
 // look is a check that sees what it is told to.
 func look(results []result, err error) func(context.Context, *Patient) ([]result, error) {
 	return func(context.Context, *Patient) ([]result, error) { return results, err }
+}
+
+func TestAGroupOfServersThatAllWriteIsSeen(t *testing.T) {
+	for name, value := range map[string]string{"wsrep_on": "ON", "group_replication_group_name": "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"} {
+		got, err := mysqlCluster(t.Context(), &Patient{variables: map[string]string{name: value}})
+		if err != nil || got[0].severity != Warn {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if got, err := mysqlCluster(t.Context(), &Patient{variables: map[string]string{"wsrep_on": "OFF"}}); err != nil || got[0].severity != OK {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAnOffsetIsBelievedBeyondHalfARoundTrip(t *testing.T) {
+	for _, c := range []struct {
+		offset, trip time.Duration
+		want         Severity
+	}{
+		{time.Millisecond, time.Millisecond, OK},
+		{1100 * time.Millisecond, time.Millisecond, Warn},
+		{-1100 * time.Millisecond, time.Millisecond, Warn},
+		{time.Second, 10 * time.Millisecond, OK},
+		{0, 101 * time.Millisecond, Warn},
+	} {
+		if got := judgeClock(c.offset, c.trip); got[0].severity != c.want {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+	if got := judgeClock(1020*time.Millisecond, 50*time.Millisecond); got[0].severity != OK {
+		t.Errorf("%+v", got)
+	}
 }

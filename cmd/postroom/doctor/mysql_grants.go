@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -32,12 +33,39 @@ func parseMySQLGrant(line string) (g mysqlGrant, ok bool) {
 		return g, false
 	}
 	database, table, _ := strings.Cut(m[2], ".")
-	// A name may have its wildcards escaped.
-	g = mysqlGrant{database: strings.ReplaceAll(bare(database), `\`, ""), table: bare(table), on: m[2], to: m[3], option: strings.Contains(m[4], "GRANT OPTION")}
+	g = mysqlGrant{database: bare(database), table: bare(table), on: m[2], to: m[3], option: strings.Contains(m[4], "GRANT OPTION")}
 	for right := range strings.SplitSeq(mysqlColumns.ReplaceAllString(m[1], ""), ",") {
 		g.rights = append(g.rights, strings.ToUpper(strings.TrimSpace(right)))
 	}
 	return g, true
+}
+
+// covers reports whether the grant is about a database, or something in it. The
+// name is a pattern where all of a database is granted.
+func (g mysqlGrant) covers(database string) bool {
+	if g.database == "*" || strings.EqualFold(g.database, database) {
+		return true
+	}
+	if g.table != "*" {
+		return false
+	}
+	var pattern strings.Builder
+	escaped := false
+	for _, r := range g.database {
+		switch {
+		case r == '\\' && !escaped:
+			escaped = true
+			continue
+		case r == '%' && !escaped:
+			pattern.WriteString(".*")
+		case r == '_' && !escaped:
+			pattern.WriteByte('.')
+		default:
+			pattern.WriteString(regexp.QuoteMeta(string(r)))
+		}
+		escaped = false
+	}
+	return regexp.MustCompile(`(?is)^` + pattern.String() + `$`).MatchString(database)
 }
 
 var (
@@ -64,7 +92,7 @@ func mysqlGrants(ctx context.Context, p *Patient) (results []result, err error) 
 		return nil, err
 	}
 	results = judgeMySQLGrants(lines, need, here[0], p)
-	lacking, err := mysqlTooLittle(ctx, p, lines, need, here[0])
+	lacking, err := mysqlTooLittle(p, lines, need, here[0])
 	if results = append(results, lacking...); results == nil {
 		results = fine("what is needed on %d tables and views, and none that alters them", len(need))
 	}
@@ -105,7 +133,7 @@ func judgeMySQLGrants(lines []string, need map[string][]string, here string, p *
 		switch {
 		case g.database == "*":
 			more = beyond(g.rights, mysqlLooking)
-		case !strings.EqualFold(g.database, here):
+		case !g.covers(here):
 			continue
 		case g.table == "*":
 			more = beyond(g.rights, append([]string{"USAGE"}, mysqlUsual...))
@@ -138,39 +166,34 @@ func (p *Patient) separateUser() string {
 	return "CREATE USER app IDENTIFIED BY '…'; then run what '" + p.command("schema --dialect "+p.Dialect.Name+" --grants app") + "' prints, and let the program connect as app"
 }
 
-// mysqlTooLittle is silent where a right may come by a way that is not shown.
-func mysqlTooLittle(ctx context.Context, p *Patient, lines []string, need map[string][]string, here string) (results []result, err error) {
+// mysqlTooLittle looks for what is missing. A role that is not active here may
+// bring it.
+func mysqlTooLittle(p *Patient, lines []string, need map[string][]string, here string) (results []result, err error) {
 	have := map[string][]string{}
 	var everywhere []string
-	user := ""
+	user, severity := "", Fail
 	for _, line := range lines {
 		g, ok := parseMySQLGrant(line)
 		switch {
 		case !ok && mysqlRoleLine.MatchString(line):
-			return nil, nil // a role that may not be active here
-		case !ok:
-			continue
-		case g.database == "*" || strings.EqualFold(g.database, here) && g.table == "*":
+			severity = Skip
+		case !ok || !g.covers(here):
+		case g.table == "*":
 			everywhere = append(everywhere, g.rights...)
-		case strings.Contains(g.database, "%") || strings.Contains(g.database, "_") && g.table == "*" && !strings.EqualFold(g.database, here):
-			return nil, nil // a pattern
-		case strings.EqualFold(g.database, here):
+		default:
 			have[g.table] = append(have[g.table], g.rights...)
 		}
-		user = g.to
-	}
-	if slices.Contains(everywhere, "ALL PRIVILEGES") {
-		return nil, nil
+		user = cmp.Or(g.to, user)
 	}
 	want, err := p.layout()
-	if err != nil {
+	if err != nil || slices.Contains(everywhere, "ALL PRIVILEGES") {
 		return nil, err
 	}
 	for _, name := range sorted(need) {
 		missing := beyond(need[name], append(everywhere[:len(everywhere):len(everywhere)], have[name]...))
 		if missing != nil && !slices.Contains(have[name], "ALL PRIVILEGES") {
 			what := strings.Join(missing, ", ")
-			results = append(results, result{Fail, what + " on " + want.relations[name] + " is missing", fmt.Sprintf("GRANT %s ON %s TO %s;", what, want.relations[name], user)})
+			results = append(results, result{severity, what + " on " + want.relations[name] + " is missing", fmt.Sprintf("GRANT %s ON %s TO %s;", what, want.relations[name], user)})
 		}
 	}
 	return results, nil

@@ -37,11 +37,11 @@ func postgresRole(ctx context.Context, p *Patient) (results []result, err error)
 	return results, nil
 }
 
-// postgresMemberships looks for the server's own roles that reach every table or
-// out of the database.
+// postgresMemberships looks for superusers that the role can become, and for the
+// server's own roles that reach every table or out of the database.
 func postgresMemberships(ctx context.Context, p *Patient, role string) (results []result, err error) {
-	rows, err := p.rows(ctx, `SELECT rolname FROM pg_roles WHERE pg_has_role(oid, 'USAGE') AND rolname IN
-('pg_write_all_data', 'pg_maintain', 'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files') ORDER BY 1`)
+	rows, err := p.rows(ctx, `SELECT quote_ident(rolname) FROM pg_roles WHERE pg_has_role(oid, 'MEMBER') AND (rolsuper OR rolname IN
+('pg_write_all_data', 'pg_maintain', 'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')) ORDER BY 1`)
 	for _, row := range rows {
 		results = append(results, result{Warn, role + " is a member of " + row[0], "REVOKE " + row[0] + " FROM " + role + ";"})
 	}
@@ -59,7 +59,7 @@ func postgresCreate(ctx context.Context, p *Patient) (results []result, err erro
   FROM pg_database d WHERE d.datname = current_database())
 SELECT p.name, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, a.grantee = p.owner
 FROM place p CROSS JOIN aclexplode(p.acl) a
-WHERE a.privilege_type = 'CREATE' AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE')) ORDER BY 1, 2`)
+WHERE a.privilege_type = 'CREATE' AND (a.grantee = 0 OR pg_has_role(a.grantee, 'MEMBER')) ORDER BY 1, 2`)
 	for _, row := range rows {
 		seen := fmt.Sprintf("CREATE on %s, by way of %s", row[0], row[1])
 		mend := fmt.Sprintf("REVOKE CREATE ON %s FROM %s;", row[0], row[1])
@@ -99,7 +99,7 @@ func postgresTooMuch(ctx context.Context, p *Patient, need map[string][]string) 
 	rows, err := p.rows(ctx, `SELECT c.relname, c.oid::regclass, CASE WHEN c.relkind = 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, a.privilege_type,
        CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, a.grantee = c.relowner, a.is_grantable
 FROM pg_class c CROSS JOIN aclexplode(coalesce(c.relacl, acldefault(CASE WHEN c.relkind = 'S' THEN 's'::"char" ELSE 'r'::"char" END, c.relowner))) a
-WHERE c.relkind IN ('r', 'p', 'v', 'S') AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE')) AND `+p.ours()+" ORDER BY c.relname, 5, 4")
+WHERE c.relkind IN ('r', 'p', 'v', 'S') AND (a.grantee = 0 OR pg_has_role(a.grantee, 'MEMBER')) AND `+p.ours()+" ORDER BY c.relname, 5, 4")
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -123,4 +124,27 @@ func TestWhatIsWrongWithAWholePostgreSQLServerIsSeenAndMended(t *testing.T) {
 	if _, err := admin.ExecContext(t.Context(), "ROLLBACK PREPARED 'left over'"); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestAPoolerThatLosesPreparedStatementsIsSeen(t *testing.T) {
+	pooler := os.Getenv("POSTROOM_TEST_PGBOUNCER_DSN")
+	if pooler == "" {
+		t.Skip("POSTROOM_TEST_PGBOUNCER_DSN is not set: a PgBouncer in transaction mode in front of the PostgreSQL of the tests")
+	}
+	fresh, err := url.Parse(freshPostgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, "migrate", "--db", fresh.String())
+	u, err := url.Parse(pooler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = fresh.Path
+	res := examine(t, u.String())
+	res.find(t, "server.prepared", doctor.Warn, "PgBouncer", "max_prepared_statements", "default_query_exec_mode=exec")
+	if len(res.bad("")) != 2 { // and the superuser
+		t.Errorf("%s", res.text())
+	}
+	examine(t, fresh.String()).find(t, "server.prepared", doctor.OK)
 }

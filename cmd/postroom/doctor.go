@@ -95,7 +95,7 @@ func (c *doctorCommand) patient(ctx context.Context) (*doctor.Patient, *opened, 
 	}
 	switch kind.dialect {
 	case postgres.Dialect:
-		d.URL = unprepared(d.URL)
+		d.URL, p.Unprepared = unprepared(d.URL)
 	case sqlite.Dialect:
 		if _, p.File, err = sqliteDSN(d.URL, false); err != nil {
 			return nil, nil, err
@@ -110,16 +110,17 @@ func (c *doctorCommand) patient(ctx context.Context) (*doctor.Patient, *opened, 
 }
 
 // unprepared lets the doctor itself do without prepared statements, which a
-// pooler may lose.
-func unprepared(raw string) string {
+// pooler may lose, and tells whether the URL does so already.
+func unprepared(raw string) (string, bool) {
 	u, err := url.Parse(raw)
-	if err != nil || u.Query().Has("default_query_exec_mode") {
-		return raw // opening it tells what is wrong
+	if err != nil {
+		return raw, false // opening it tells what is wrong
 	}
 	q := u.Query()
+	mode := q.Get("default_query_exec_mode")
 	q.Set("default_query_exec_mode", "exec")
 	u.RawQuery = q.Encode()
-	return u.String()
+	return u.String(), mode != "" && mode != "cache_statement"
 }
 
 // text is the result for people: what is wrong first.

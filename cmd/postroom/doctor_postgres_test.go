@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -127,10 +126,7 @@ func TestWhatIsWrongWithAWholePostgreSQLServerIsSeenAndMended(t *testing.T) {
 }
 
 func TestAPoolerThatLosesPreparedStatementsIsSeen(t *testing.T) {
-	pooler := os.Getenv("POSTROOM_TEST_PGBOUNCER_DSN")
-	if pooler == "" {
-		t.Skip("POSTROOM_TEST_PGBOUNCER_DSN is not set: a PgBouncer in transaction mode in front of the PostgreSQL of the tests")
-	}
+	pooler := service(t, "PGBOUNCER")
 	fresh, err := url.Parse(freshPostgres(t))
 	if err != nil {
 		t.Fatal(err)
@@ -142,9 +138,10 @@ func TestAPoolerThatLosesPreparedStatementsIsSeen(t *testing.T) {
 	}
 	u.Path = fresh.Path
 	res := examine(t, u.String())
-	res.find(t, "server.prepared", doctor.Warn, "PgBouncer", "max_prepared_statements", "default_query_exec_mode=exec")
+	res.find(t, "server.prepared", doctor.Warn, "PgBouncer", "max_prepared_statements", "default_query_exec_mode=cache_describe")
 	if len(res.bad("")) != 2 { // and the superuser
 		t.Errorf("%s", res.text())
 	}
+	examine(t, u.String()+"&default_query_exec_mode=cache_describe").find(t, "server.prepared", doctor.OK, "pooler")
 	examine(t, fresh.String()).find(t, "server.prepared", doctor.OK)
 }

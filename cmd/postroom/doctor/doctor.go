@@ -51,6 +51,8 @@ type Patient struct {
 	Schema, Prefix string
 	// File is the path of a SQLite database.
 	File string
+	// Unprepared: the URL tells the program to prepare no statements.
+	Unprepared bool
 	// Connections is how many connections the programs need together.
 	Connections int
 	// Overdue is how long a message may wait.

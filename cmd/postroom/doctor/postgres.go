@@ -38,7 +38,7 @@ var postgres = database{
 		},
 		{
 			name: "server.prepared",
-			why:  "Drivers that prepare statements, as pgx does by default, fail now and then.",
+			why:  "Programs that prepare statements fail now and then: database/sql with pgx does so by default, pgxstore notices and does not.",
 			look: postgresPrepared,
 		},
 		{
@@ -244,9 +244,12 @@ func postgresPrepared(ctx context.Context, p *Patient) ([]result, error) {
 	case "":
 		return fine("prepared statements work"), err
 	case "26000", "42P05", "08P01":
+		if p.Unprepared {
+			return fine("there is a pooler in transaction mode; the URL says to prepare nothing"), nil
+		}
 		return []result{{
 			Warn, fmt.Sprintf("a prepared statement was lost (%v): there is a pooler in transaction mode, as PgBouncer, that does not keep them", err),
-			"set max_prepared_statements = 200 in PgBouncer 1.21 or later, or add default_query_exec_mode=exec to the URL of a pgx program",
+			"set max_prepared_statements = 200 in PgBouncer 1.21 or later, or add default_query_exec_mode=cache_describe to the URL of the program (lib/pq: binary_parameters=yes)",
 		}}, nil
 	}
 	return nil, err

@@ -41,6 +41,9 @@ type Message struct {
 	CorrelationID string
 	// CausationID is the ID of the message that led to this one.
 	CausationID string
+	// Malformed is why a Receiver could not decode the message, which is Dead from
+	// the start. See the function of that name. Empty: it was decoded.
+	Malformed string
 
 	// Consumer is the inbox that the message belongs to.
 	Consumer string

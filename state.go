@@ -100,7 +100,8 @@ const (
 	Replaced
 	// Conflict: it was received before; the old content was kept, by option.
 	Conflict
-	// Dead: it was received before and is dead; its content was replaced.
+	// Dead: it was received before and is dead; its content was replaced. Or it is
+	// malformed, and dead from the start.
 	Dead
 )
 

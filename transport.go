@@ -85,6 +85,9 @@ type Receiver interface {
 	// Receive gives batches to deliver until ctx is done, then returns nil; it
 	// returns an error when it can't go on. It acknowledges to the transport
 	// exactly what deliver took in.
+	//
+	// What it can't decode it delivers as Malformed, and what can't be taken in by
+	// OrMalformed: nothing comes again and again for ever.
 	Receive(ctx context.Context, deliver Deliver) error
 }
 

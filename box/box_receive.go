@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -74,6 +75,10 @@ func (b *Box) ReceiveTx(ctx context.Context, tx postroom.Tx, msgs []postroom.Mes
 	}
 	puts := make([]Put, len(msgs))
 	for i := range msgs {
+		if msgs[i].Malformed != "" {
+			// Its death could be told only after a commit that is not ours.
+			return nil, nth(msgs, i, &postroom.ArgumentError{Argument: "message", Reason: "is malformed, it can't be received in a transaction"})
+		}
 		puts[i] = Put{Mode: Queue, Message: msgs[i], Keep: b.opts.KeepContent}
 		if err := b.Prepare(&puts[i]); err != nil {
 			return nil, nth(msgs, i, err)
@@ -145,6 +150,11 @@ func (b *Box) Prepare(p *Put) error {
 	m.Consumer = b.consumer
 	m.Attempt, m.Revision, m.LastError, m.Lease = 0, 0, "", postroom.Lease{}
 	m.FirstSeen, m.LastSeen = time.Time{}, time.Time{}
+	if m.Malformed != "" {
+		if err := b.bury(p); err != nil {
+			return err
+		}
+	}
 	if err := m.Validate(p.Mode == Queue, b.opts.MaxPayload); err != nil {
 		return err
 	}
@@ -163,6 +173,21 @@ func (b *Box) Prepare(p *Put) error {
 			*t = t.UTC().Truncate(time.Microsecond)
 		}
 	}
+	return nil
+}
+
+// bury prepares a message that could not be decoded. It is kept as far as it fits.
+func (b *Box) bury(p *Put) error {
+	m := &p.Message
+	if p.Mode != Queue {
+		return &postroom.ArgumentError{Argument: "message", Reason: "is malformed, it can only be received"}
+	}
+	p.Dead = postroom.ErrorText(m.Malformed)
+	if most := cmp.Or(b.opts.MaxPayload, postroom.MaxPayload); len(m.Payload) > most {
+		p.Dead = postroom.ErrorText(fmt.Sprintf("payload of %d bytes was cut to %d; %s", len(m.Payload), most, m.Malformed))
+		m.Payload = m.Payload[:most:most]
+	}
+	m.Malformed, m.Group, m.DueAt, m.ExpiresAt = "", "", time.Time{}, time.Time{}
 	return nil
 }
 
@@ -273,7 +298,15 @@ func (b *Box) ReportTaken(ctx context.Context, p *Put, r *PutResult, committed b
 	case Once, Guard:
 		b.LogMessage(ctx, "message taken in", m, slog.String("mode", p.Mode.String()), slog.String("outcome", r.Outcome.String()))
 	}
-	if name := outcomeCounts[r.Outcome]; name != "" && p.Mode != Check {
+	name := outcomeCounts[r.Outcome]
+	if p.Dead != "" && r.Outcome == postroom.Dead {
+		// Nothing was replaced: it is new, which its death tells, or known.
+		name = CountDuplicate
+		if r.Died != "" {
+			name = CountAccepted
+		}
+	}
+	if name != "" && p.Mode != Check {
 		b.count(m.Topic, name, 1)
 	}
 	if p.Mode == Once && r.Outcome == postroom.Accepted {
@@ -284,6 +317,9 @@ func (b *Box) ReportTaken(ctx context.Context, p *Put, r *PutResult, committed b
 		if r.Outcome != postroom.Conflict {
 			b.count(m.Topic, CountConflict, 1)
 		}
+	}
+	if p.Dead != "" && r.Outcome == postroom.Conflict {
+		b.LogAbout(ctx, slog.LevelWarn, "message is known, its malformed delivery was left out", m, slog.String("error", p.Dead))
 	}
 	if r.Regrouped {
 		b.LogAbout(ctx, slog.LevelWarn, "message is known in another group, which it keeps", m)

@@ -32,6 +32,9 @@ type Put struct {
 	Divert bool
 	// Keep leaves the content of a known message as it is.
 	Keep bool
+	// Dead is why a message that is not known yet, or only looked up, is Dead from
+	// the start, for Queue. A known one is left as it is. Empty: it is not.
+	Dead string
 	// Handler is recorded with the outcome, for Once.
 	Handler string
 	// Owner, Lease and ReleaseOnError are the lease of Guard.
@@ -120,6 +123,10 @@ func (p *Put) Arrive(seq int64, now time.Time) (PutResult, Change) {
 		w.Topic = ""
 	case Queue:
 		w.Group, w.Due, w.Expires = m.Group, m.DueAt, m.ExpiresAt
+		if p.Dead != "" {
+			p.bury(&w, &res)
+			break
+		}
 		w.place(false, now)
 		w.ReadyPosition = seq
 	case Guard:
@@ -172,10 +179,17 @@ func (p *Put) Decide(k Known, now time.Time) (PutResult, Change) {
 	return res, c
 }
 
+// bury makes a message Dead that was never to be handled.
+func (p *Put) bury(w *Work, res *PutResult) {
+	w.Stage, w.LastError = postroom.StageDead, p.Dead
+	res.Outcome, res.Died = postroom.Dead, p.Dead
+}
+
 // receive is the row "Receive" of the transition table.
 func (p *Put) receive(k Known, w *Work, res *PutResult, c *Change, now time.Time) {
 	m := &p.Message
 	blank := k.Digest == nil
+	keeps := p.Keep || p.Dead != ""
 	same := !blank && !res.Mismatch && bytes.Equal(k.Digest, p.Digest())
 	res.Regrouped = !blank && m.Group != "" && m.Group != k.Group
 	switch {
@@ -185,13 +199,13 @@ func (p *Put) receive(k Known, w *Work, res *PutResult, c *Change, now time.Time
 		res.Outcome = postroom.Accepted
 	case same:
 		res.Outcome = postroom.Duplicate
-	case p.Keep && !blank && w.Topic != "":
+	case keeps && !blank && w.Topic != "":
 		res.Outcome = postroom.Conflict
 	default:
 		res.Outcome = postroom.Replaced
 	}
 	// What is Accepted is stored, whatever a failed guarded run left behind.
-	keep := same || (p.Keep && !blank && w.Topic != "" && w.Stage != postroom.StageSeen)
+	keep := same || (keeps && !blank && w.Topic != "" && w.Stage != postroom.StageSeen)
 	if !keep {
 		c.Fate, c.Content, c.Regroup = Update, true, blank
 		if !blank {
@@ -211,6 +225,9 @@ func (p *Put) receive(k Known, w *Work, res *PutResult, c *Change, now time.Time
 		}
 	}
 	switch {
+	case p.Dead != "" && (w.Stage == postroom.StageSeen || w.Stage == postroom.StageIdle && !keep):
+		first()
+		p.bury(w, res)
 	case w.Stage == postroom.StageSeen, w.Stage == postroom.StageIdle && !keep:
 		first()
 		w.place(false, now)

@@ -38,7 +38,7 @@ func (s *Store) put(p *box.Put, now time.Time) box.PutResult {
 	if c.Fate == box.Forget {
 		s.apply(seq, &c)
 		arrived := s.arrive(p, now)
-		arrived.Lost, arrived.Died = res.Lost, res.Died
+		arrived.Lost = res.Lost
 		return arrived
 	}
 	s.content(seq, p, &c)

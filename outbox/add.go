@@ -38,7 +38,7 @@ func (o *Outbox) Add(ctx context.Context, tx postroom.Tx, msgs ...postroom.Messa
 func (o *Outbox) Publish(ctx context.Context, msgs ...postroom.Message) error {
 	complete := o.complete(ctx, msgs)
 	var err error
-	if len(complete) == 1 {
+	if len(complete) == 1 && complete[0].Malformed == "" {
 		var results []postroom.Result
 		if results, err = o.box.Receive(ctx, complete); err == nil {
 			err = conflict(complete, results)

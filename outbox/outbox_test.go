@@ -240,6 +240,26 @@ func TestAdd_refuses_an_oversize_payload_before_any_SQL(t *testing.T) {
 	equal(t, w.ids(), nil, "nothing of the call was kept")
 }
 
+func TestAdd_and_Publish_refuse_what_is_malformed(t *testing.T) {
+	w := open(t, outbox.Options{})
+	bad := postroom.Malformed(message("bad"), errors.New("no JSON"))
+	tx, err := w.store.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := w.out.Add(t.Context(), tx, bad)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"Add": added, "Publish": w.out.Publish(t.Context(), bad)} {
+		var arg *postroom.ArgumentError
+		if !errors.As(err, &arg) {
+			t.Errorf("%s gave %v, want it refused: nobody could send it", name, err)
+		}
+	}
+	equal(t, w.ids(), nil, "nothing was kept")
+}
+
 type paid struct {
 	Order string `json:"order"`
 	Cents int    `json:"cents"`

@@ -82,7 +82,7 @@ func rounds(puts []box.Put, results []box.PutResult) (list [][]intake, follow fu
 // sameAgain reports whether b, right after a, finds what a left behind unchanged.
 // Only queueing can be answered without asking the store again.
 func sameAgain(a, b *box.Put) bool {
-	return a.Mode == box.Queue && b.Mode == box.Queue && a.Keep == b.Keep && a.Message.Group == b.Message.Group &&
+	return a.Mode == box.Queue && b.Mode == box.Queue && a.Keep == b.Keep && a.Dead == b.Dead && a.Message.Group == b.Message.Group &&
 		bytes.Equal(a.Digest(), b.Digest()) && bytes.Equal(a.Message.Hash, b.Message.Hash) && a.Message.HashAlg == b.Message.HashAlg
 }
 
@@ -205,7 +205,7 @@ func (s *Store) putOwnRound(ctx context.Context, round []intake) (left []intake,
 // putNew takes in what is new with a single statement, where the dialect has
 // one, answers what changes nothing from a plain read, and gives the rest.
 func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
-	queued := !slices.ContainsFunc(round, func(in intake) bool { return in.put.Mode != box.Queue })
+	queued := !slices.ContainsFunc(round, func(in intake) bool { return in.put.Mode != box.Queue || in.put.Dead != "" })
 	if !queued || !(&session{store: s}).has("receive") {
 		return round, nil
 	}
@@ -508,7 +508,7 @@ func (q *session) arriveAgain(ctx context.Context, forgotten []intake) ([]write,
 	}
 	writes, err := q.insert(ctx, "insert_message", forgotten, byKey)
 	for i, in := range forgotten {
-		in.result.Lost, in.result.Died = ended[i].Lost, ended[i].Died
+		in.result.Lost = ended[i].Lost
 	}
 	return writes, err
 }

@@ -42,6 +42,26 @@ var receiveCases = []entry{
 		equal(c, string(rec.Payload), "new", "the last content of the batch stands")
 		equal(c, rec.Revision, 2, "it had two contents")
 	}},
+	{"P4_a_malformed_message_is_dead_from_the_start", func(c *suite) {
+		bad := c.putting(box.Queue, "bad")
+		bad.Dead = "no JSON"
+		res := c.puts(c.putting(box.Queue, "good"), bad, bad, c.putting(box.Queue, "next"))
+		equal(c, res[1].Outcome, postroom.Dead, "it can't be handled")
+		equal(c, res[1].State, postroom.StateDead, "it can't be handled")
+		equal(c, res[1].Died, "no JSON", "its death is told once")
+		equal(c, res[2].Outcome, postroom.Dead, "it is known by now")
+		equal(c, res[2].Died, "", "its death is told once")
+		rec := c.get("bad")
+		equal(c, rec.LastError, "no JSON", "the reason is kept")
+		equal(c, string(rec.Payload), "payload of bad", "the delivery is kept as it came")
+		equal(c, rec.Attempt, 0, "it never ran")
+		equal(c, ids(c.claim(10)), []string{"good", "next"}, "its neighbours are handled, it is not")
+		again := c.puts(bad)[0]
+		equal(c, again.Outcome, postroom.Dead, "the same delivery is the same message")
+		equal(c, again.Seq, res[1].Seq, "the same delivery is the same message")
+		c.is(c.move(box.Requeue, "bad").Changed, "an operator can requeue it")
+		c.claimOne("bad")
+	}},
 	{"IBX-014_modes_mix_in_a_batch", func(c *suite) {
 		res := c.puts(
 			c.putting(box.Check, "a", bare),

@@ -121,6 +121,12 @@ func doReceiveKeep(c *suite, s *subject) string {
 	return answer(c.puts(p)[0])
 }
 
+func doReceiveMalformed(c *suite, s *subject) string {
+	p := c.putting(box.Queue, s.id, append(s.changes, payload("another"))...)
+	p.Dead = "no JSON"
+	return answer(c.puts(p)[0])
+}
+
 func answer(res box.PutResult) string {
 	if res.Err != nil {
 		return failure(res.Err)

@@ -51,6 +51,16 @@ var transitions = []transition{
 		"dead":              "dead .",
 		"done":              "duplicate .",
 	}},
+	{"receive malformed", doReceiveMalformed, "conflict .", map[string]string{
+		"none":              "dead dead",
+		"seen":              "dead dead",
+		"idle":              "dead dead",
+		"expired":           "conflict ready",
+		"guarded expired":   "dead dead",
+		"releasing expired": "dead dead",
+		"dead":              "dead .",
+		"done":              "duplicate .",
+	}},
 	{"once", doOnce, "accepted done", map[string]string{
 		"deferred":        "ErrInProgress .",
 		"arrived":         "ErrInProgress .",

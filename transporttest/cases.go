@@ -1,6 +1,7 @@
 package transporttest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -124,6 +125,46 @@ var entries = []entry{
 		e.wait(len(msgs))
 		if !refused["m-003"] {
 			c.Error("no message was refused, so that this proves nothing")
+		}
+	}},
+	{"what can't be decoded arrives as malformed, and does not come again", always, func(c *suite) {
+		e := c.listen(nil)
+		raw := []byte("\xff\x00 this is no message")
+		c.corrupt(raw)
+		m := e.wait(1)[0]
+		if m.Malformed == "" {
+			c.Fatalf("%+v came, want it malformed with the reason", m)
+		}
+		c.usable(m)
+		if !bytes.Contains(m.Payload, raw) {
+			c.Errorf("its payload is %q, want the delivery as it came, %q", m.Payload, raw)
+		}
+		c.corrupt(raw)
+		c.send(c.message("after"))
+		all := e.wait(2)
+		if all[1].ID != "after" {
+			c.Errorf("%v came, want the same bytes to be the same message", ids(all))
+		}
+		if n := e.times(m.ID); n > 2 {
+			c.Errorf("it came %d times and was put on the way twice: what was taken in must be acknowledged", n)
+		}
+	}},
+	{"what an inbox can't take in comes as malformed", always, func(c *suite) {
+		e := c.listen(func(m *postroom.Message) error {
+			if m.ID == "m-001" && m.Malformed == "" {
+				return &postroom.ArgumentError{Argument: "id", Reason: "is refused by the suite"}
+			}
+			return nil
+		})
+		if c.Corrupt == nil {
+			c.Skip("no bytes travel on this transport")
+		}
+		c.send(c.messages(3, "")...)
+		for _, m := range e.wait(3) {
+			if (m.Malformed != "") != (m.ID == "m-001") {
+				c.Errorf("%s came malformed: %q", m.ID, m.Malformed)
+			}
+			c.usable(m)
 		}
 	}},
 	{"the largest payload arrives", always, func(c *suite) {

@@ -47,6 +47,26 @@ func (c *suite) send(msgs ...*postroom.Message) {
 	}
 }
 
+// corrupt puts bytes on the way, where the transport has a way for bytes.
+func (c *suite) corrupt(raw []byte) {
+	c.Helper()
+	if c.Corrupt == nil {
+		c.Skip("no bytes travel on this transport")
+	}
+	if err := c.Corrupt(c.Context(), raw); err != nil {
+		c.Fatalf("corrupt: %v", err)
+	}
+}
+
+// usable expects a message that an inbox can take in.
+func (c *suite) usable(m postroom.Message) {
+	c.Helper()
+	m.Consumer = "transporttest"
+	if err := m.Validate(true, max(len(m.Payload), 1)); err != nil {
+		c.Errorf("an inbox can't take it in: %v", err)
+	}
+}
+
 // An ear receives, and keeps what came.
 type ear struct {
 	*suite
@@ -102,6 +122,18 @@ func (e *ear) deliver(_ context.Context, msgs []postroom.Message) ([]postroom.Re
 	default:
 	}
 	return results, failed
+}
+
+// times is how often a message came.
+func (e *ear) times(id string) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, m := range e.got {
+		if m.ID == id {
+			n++
+		}
+	}
+	return n
 }
 
 // distinct gives what came, each once, in the order of its first arrival.

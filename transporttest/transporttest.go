@@ -4,6 +4,7 @@
 package transporttest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -33,6 +34,9 @@ type Guarantees struct {
 type Transport struct {
 	Sender   postroom.Sender
 	Receiver postroom.Receiver
+	// Corrupt puts bytes on the way to the receiver that it can't decode. nil: there
+	// are none such, as where no bytes travel.
+	Corrupt func(ctx context.Context, raw []byte) error
 	// Topic is what messages are sent to. Default "transporttest.topic".
 	Topic string
 	// Patience is how long the suite waits for what must come. Default 30 s.

@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -51,6 +52,31 @@ func (m *memory) Send(ctx context.Context, msgs []*postroom.Message) error {
 	return errs.Err()
 }
 
+// corrupt puts raw bytes on the way.
+func (m *memory) corrupt(_ context.Context, raw []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = append(m.waiting, postroom.Message{Payload: raw})
+	return nil
+}
+
+// decode fails on what has no topic: those are raw bytes.
+func (m *memory) decode(msg postroom.Message) (_ postroom.Message, drop bool) {
+	if msg.Topic != "" {
+		return msg, false
+	}
+	switch m.spoil {
+	case "undecoded":
+		return msg, true
+	case "unreasoned":
+		msg.ID, msg.Source, msg.Topic = "1", "memory", "malformed"
+		return msg, false
+	case "unstable":
+		msg.ID = postroom.NewID()
+	}
+	return postroom.Malformed(msg, errors.New("no message")), false
+}
+
 func (m *memory) spoiled(msg postroom.Message) postroom.Message {
 	switch m.spoil {
 	case "whole":
@@ -72,7 +98,19 @@ func (m *memory) Receive(ctx context.Context, deliver postroom.Deliver) error {
 		m.waiting = nil
 		m.mu.Unlock()
 		for i := range batch {
-			if _, err := deliver(ctx, batch[i:i+1]); err != nil && m.spoil != "redelivers" {
+			msg, drop := m.decode(batch[i])
+			if drop {
+				continue
+			}
+			give := deliver.OrMalformed
+			if m.spoil == "refused" {
+				give = deliver
+			}
+			_, err := give(ctx, []postroom.Message{msg})
+			if err == nil && m.spoil == "acknowledged" && msg.Malformed != "" {
+				err = errors.New("acknowledgement was lost")
+			}
+			if err != nil && m.spoil != "redelivers" {
 				m.mu.Lock()
 				m.waiting = append(append([]postroom.Message{}, batch[i:]...), m.waiting...)
 				m.mu.Unlock()
@@ -93,7 +131,7 @@ var all = Guarantees{Confirmed: true, Persistent: true, Redelivers: true, Ordere
 func run(t *testing.T, spoil string, patience time.Duration) {
 	Run(t, all, func(*testing.T) Transport {
 		m := &memory{spoil: spoil, more: make(chan struct{}, 1)}
-		return Transport{Sender: m, Receiver: m, Patience: patience}
+		return Transport{Sender: m, Receiver: m, Corrupt: m.corrupt, Patience: patience}
 	})
 }
 
@@ -116,14 +154,19 @@ func TestATransportThatBreaksAPromiseFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for spoil, want := range map[string]string{
-		"whole":      "identity goes from end to end",
-		"empty":      "an empty one is not nil",
-		"headers":    "headers of conversation are",
-		"confirmed":  "119 of 120 messages came",
-		"ordered":    "messages of a group keep their order",
-		"redelivers": "0 of 1 messages came",
-		"large":      "is no permanent failure",
-		"context":    "although its context had ended",
+		"whole":        "identity goes from end to end",
+		"empty":        "an empty one is not nil",
+		"headers":      "headers of conversation are",
+		"confirmed":    "119 of 120 messages came",
+		"ordered":      "messages of a group keep their order",
+		"redelivers":   "0 of 1 messages came",
+		"large":        "is no permanent failure",
+		"context":      "although its context had ended",
+		"undecoded":    "0 of 1 messages came",
+		"acknowledged": "1 of 2 messages came",
+		"unreasoned":   "want it malformed with the reason",
+		"unstable":     "want the same bytes to be the same message",
+		"refused":      "messages came within",
 	} {
 		t.Run(spoil, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestSpoiled$")

@@ -133,9 +133,7 @@ func (q *session) claim(ctx context.Context, name string, limit int, req box.Cla
 	scan := func(r Rows) error { return scanClaimed(r, &claimed) }
 	args := q.claimArgs(limit, req)
 	if !q.has("claimed") {
-		err := q.query(ctx, name, scan, args...)
-		inTurn(claimed)
-		return claimed, err
+		return claimed, q.query(ctx, name, scan, args...)
 	}
 	// The database can't give rows of another table with an update.
 	var seqs []int64
@@ -154,13 +152,8 @@ func (q *session) claim(ctx context.Context, name string, limit int, req box.Cla
 		}
 	}
 	err = q.each(ctx, "claimed", seqRows(seqs), scan)
-	inTurn(claimed)
-	return claimed, err
-}
-
-// inTurn puts messages in the order of their turns: what an update gives has none.
-func inTurn(claimed []*claimedMessage) {
 	slices.SortFunc(claimed, func(a, b *claimedMessage) int { return cmp.Compare(a.work.ReadyPosition, b.work.ReadyPosition) })
+	return claimed, err
 }
 
 // delivered completes claimed messages. Those that have expired end here, and

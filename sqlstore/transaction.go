@@ -188,7 +188,7 @@ func (s *Store) write(ctx context.Context, op string, fn func(q *session) error)
 // writeAlone is write for a fn of one statement, which most databases make a
 // transaction of their own.
 func (s *Store) writeAlone(ctx context.Context, op string, fn func(q *session) error) error {
-	if _, steps := s.statements["lease"]; steps || s.dialect.SingleWriter {
+	if _, steps := s.statements["claimed"]; steps || s.dialect.SingleWriter {
 		return s.write(ctx, op, fn)
 	}
 	return s.repeat(ctx, op, func() error {

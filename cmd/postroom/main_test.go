@@ -86,6 +86,8 @@ func TestWrongUsageExitsWith2AndSaysWhatToDo(t *testing.T) {
 		{[]string{"stats", "--db", "oracle://app:s3cret@h/shop"}, "use postgres://"},
 		{[]string{"stats", "--db", "mysql://app:s3cret@h"}, "name of the database is missing"},
 		{[]string{"stats", "--db", "mysql:app"}, "two slashes"},
+		{[]string{"stats", "--db", "sqlserver://app:s3cret@h/shop"}, "sqlserver://user@host?database=db"},
+		{[]string{"stats", "--db", "sqlserver://app:s3cret@h?database=shop&encrypt=maybe"}, "encrypt"},
 		{[]string{"stats", "--db", "mysql://app:s3%cret@h/shop"}, "percent-encode"},
 		{[]string{"stats", "--db", "mysql://app:s3cret@h/shop?tls=mine"}, "ssl-ca"},
 		{[]string{"stats", "--db", "mysql://app:s3cret@h/shop?parseTime=maybe"}, "maybe"},

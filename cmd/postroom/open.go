@@ -14,6 +14,7 @@ import (
 	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
+	"github.com/postroom/postroom/sqlstore/sqlserver"
 )
 
 // A kind is one kind of database that this program can open.
@@ -31,6 +32,7 @@ type kind struct {
 var kinds = []kind{
 	{postgres.Dialect, []string{"postgres", "postgresql"}, "postgres://user@host/db", openPostgres},
 	{mysql.Dialect, []string{"mysql", "mariadb"}, "mysql://user@host/db", openMySQL},
+	{sqlserver.Dialect, []string{"sqlserver"}, "sqlserver://user@host?database=db", openSQLServer},
 	{sqlite.Dialect, []string{"sqlite", "file"}, "sqlite:path", openSQLite},
 }
 

@@ -1,7 +1,6 @@
 package sqlserver
 
 import (
-	"encoding/hex"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -12,67 +11,72 @@ import (
 // A text is an argument that goes as it is: JSON must not be bytes.
 type text string
 
-// document turns rows into one JSON array of arrays. It is plain ASCII without
-// anything to escape.
+// document turns rows into one JSON array of arrays of numbers, and the bytes that
+// they stand for.
 func document(rows [][]any) []any {
-	var b strings.Builder
-	b.WriteByte('[')
+	var d doc
+	d.json.WriteByte('[')
 	for i, row := range rows {
 		if i > 0 {
-			b.WriteByte(',')
+			d.json.WriteByte(',')
 		}
-		b.WriteByte('[')
+		d.json.WriteByte('[')
 		for j, v := range row {
 			if j > 0 {
-				b.WriteByte(',')
+				d.json.WriteByte(',')
 			}
-			element(&b, v)
+			d.element(v)
 		}
-		b.WriteByte(']')
+		d.json.WriteByte(']')
 	}
-	b.WriteByte(']')
-	return []any{text(padded(b.String()))}
+	d.json.WriteByte(']')
+	length := d.json.Len()
+	d.json.WriteString(strings.Repeat(" ", room(length, 4000)-length))
+	d.bytes = append(d.bytes, make([]byte, room(len(d.bytes), 8000)-len(d.bytes))...)
+	return []any{text(d.json.String()), d.bytes}
 }
 
-func element(b *strings.Builder, v any) {
+type doc struct {
+	json  strings.Builder
+	bytes []byte
+}
+
+func (d *doc) element(v any) {
 	switch v := v.(type) {
 	case nil:
-		b.WriteString("null")
+		d.json.WriteString("null")
 	case int64:
-		b.WriteString(strconv.FormatInt(v, 10))
+		d.number(v)
 	case bool:
 		if v {
-			b.WriteByte('1')
+			d.number(1)
 		} else {
-			b.WriteByte('0')
+			d.number(0)
 		}
 	case time.Time:
-		b.WriteString(strconv.FormatInt(v.UnixMicro(), 10))
+		d.number(v.UnixMicro())
 	case string:
-		encode(b, []byte(v))
+		d.place(len(v))
+		d.bytes = append(d.bytes, v...)
 	case []byte:
-		encode(b, v)
+		d.place(len(v))
+		d.bytes = append(d.bytes, v...)
 	default:
 		panic(fmt.Sprintf("sqlserver: no JSON for %T", v))
 	}
 }
 
-func encode(b *strings.Builder, v []byte) {
-	b.WriteByte('"')
-	e := hex.NewEncoder(b)
-	_, _ = e.Write(v) // to memory
-	b.WriteByte('"')
-}
+func (d *doc) number(n int64) { d.json.WriteString(strconv.FormatInt(n, 10)) }
 
-// longest is what a text can have whose length is part of its type.
-const longest = 4000
+// place says where the next bytes are, as the statements take it apart. No
+// payload is as long as the number that keeps start and length apart.
+func (d *doc) place(length int) { d.number(int64(len(d.bytes)+1)*100_000_000 + int64(length)) }
 
-// padded fills a short document up with blanks. The server makes a plan for each
-// length of a parameter that it meets: so it meets few.
-func padded(s string) string {
-	if len(s) >= longest {
-		return s
+// room is how long a parameter is made, up to the longest whose length is part of
+// its type. The server makes a plan for each type that it meets: so it meets few.
+func room(length, longest int) int {
+	if length >= longest {
+		return length
 	}
-	size := min(max(256, 1<<bits.Len(uint(len(s)-1))), longest)
-	return s + strings.Repeat(" ", size-len(s))
+	return min(max(256, 1<<bits.Len(uint(length))), longest) //nolint:gosec // no length is negative
 }

@@ -29,12 +29,11 @@ var Dialect = &sqlstore.Dialect{
 	Statements: statements,
 	Migrations: migrations(),
 	Batch:      document,
-	// A document is four times as long on the wire.
 	BatchBytes: 1 << 20,
 	Singles:    map[string]bool{"arrivals": true, "lowest_queued": true, "exists_work": true},
 	Value:      value,
 	Classify:   Classify,
-	Quote:      func(name string) string { return "[" + name + "]" },
+	Quote:      func(name string) string { return `"` + name + `"` },
 	Schemas:    true,
 	Refuse:     refuse,
 	Isolation:  sql.LevelReadCommitted,
@@ -52,6 +51,8 @@ func migrations() fs.FS {
 // as bytes, which no collation touches.
 func value(v any) any {
 	switch v := v.(type) {
+	case nil:
+		return sql.NullInt64{} // a time: NULL has a type here
 	case time.Time:
 		return v.UnixMicro()
 	case bool:

@@ -1,5 +1,6 @@
--- The statements of SQL Server. Rows come as one JSON array of arrays, in which
--- texts and bytes are hexadecimal. What skips locked rows names its locks in full,
+-- The statements of SQL Server. Rows come as one JSON array of arrays. Texts and
+-- bytes come in a second parameter, one after the other; in the rows are their
+-- places there, start * 100000000 + length. What skips locked rows names its locks in full,
 -- so that neither the isolation of a caller nor row versions change them, and seeks,
 -- so that no other row is locked on the way. What may wait says for how long; such
 -- a setting ends with the statement.
@@ -19,7 +20,7 @@ SELECT @says;
 SELECT DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME());
 
 -- name: positions
-SELECT NEXT VALUE FOR {{sequence}} FROM STRING_SPLIT(REPLICATE(CAST(',' AS VARCHAR(MAX)), @p1 - 1), ',');
+SELECT NEXT VALUE FOR {{sequence}} FROM STRING_SPLIT(CONCAT('n', REPLICATE(CAST(',n' AS VARCHAR(MAX)), @p1 - 1)), ',');
 
 -- name: hold_key
 -- A caller's transaction announces its keys, so that nobody has to wait on them
@@ -46,21 +47,27 @@ BEGIN
         INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg, digest, due_at, expires_at,
             occurred_at, correlation_id, causation_id, first_seen, revision)
         OUTPUT inserted.seq, inserted.consumer, inserted.source, inserted.id INTO @new
-        SELECT i.seq, CONVERT(VARBINARY(64), i.consumer, 2), CONVERT(VARBINARY(1020), i.source, 2), CONVERT(VARBINARY(1020), i.id, 2),
-               CONVERT(VARBINARY(1020), i.grp, 2), CONVERT(VARBINARY(1020), i.topic, 2), CONVERT(VARBINARY(MAX), i.payload, 2),
-               CONVERT(VARBINARY(MAX), i.headers, 2), CONVERT(VARBINARY(512), i.hash, 2), CONVERT(VARBINARY(32), i.hash_alg, 2),
-               CONVERT(VARBINARY(32), i.digest, 2), i.due_at, i.expires_at, i.occurred_at,
-               CONVERT(VARBINARY(1020), i.correlation_id, 2), CONVERT(VARBINARY(1020), i.causation_id, 2), DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()), 1
+        SELECT i.seq, SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000), SUBSTRING(@p2, i.source / 100000000, i.source % 100000000),
+               SUBSTRING(@p2, i.id / 100000000, i.id % 100000000),
+               SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000), SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000),
+               SUBSTRING(@p2, i.payload / 100000000, i.payload % 100000000),
+               SUBSTRING(@p2, i.headers / 100000000, i.headers % 100000000), SUBSTRING(@p2, i.hash / 100000000, i.hash % 100000000),
+               SUBSTRING(@p2, i.hash_alg / 100000000, i.hash_alg % 100000000),
+               SUBSTRING(@p2, i.digest / 100000000, i.digest % 100000000), i.due_at, i.expires_at, i.occurred_at,
+               SUBSTRING(@p2, i.correlation_id / 100000000, i.correlation_id % 100000000),
+               SUBSTRING(@p2, i.causation_id / 100000000, i.causation_id % 100000000),
+               DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()), 1
         FROM OPENJSON(@p1) WITH (
-            seq BIGINT '$[0]', consumer VARCHAR(MAX) '$[1]', source VARCHAR(MAX) '$[2]', id VARCHAR(MAX) '$[3]',
-            grp VARCHAR(MAX) '$[4]', topic VARCHAR(MAX) '$[5]', payload VARCHAR(MAX) '$[6]', headers VARCHAR(MAX) '$[7]',
-            hash VARCHAR(MAX) '$[8]', hash_alg VARCHAR(MAX) '$[9]', digest VARCHAR(MAX) '$[10]', due_at BIGINT '$[11]',
-            expires_at BIGINT '$[12]', occurred_at BIGINT '$[13]', correlation_id VARCHAR(MAX) '$[14]', causation_id VARCHAR(MAX) '$[15]') AS i
+            seq BIGINT '$[0]', consumer BIGINT '$[1]', source BIGINT '$[2]', id BIGINT '$[3]',
+            grp BIGINT '$[4]', topic BIGINT '$[5]', payload BIGINT '$[6]', headers BIGINT '$[7]',
+            hash BIGINT '$[8]', hash_alg BIGINT '$[9]', digest BIGINT '$[10]', due_at BIGINT '$[11]',
+            expires_at BIGINT '$[12]', occurred_at BIGINT '$[13]', correlation_id BIGINT '$[14]', causation_id BIGINT '$[15]') AS i
         WHERE NOT EXISTS (
             SELECT 1 FROM {{message}} m WITH (READCOMMITTEDLOCK, FORCESEEK)
-            WHERE m.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND m.source = CONVERT(VARBINARY(1020), i.source, 2) AND m.id = CONVERT(VARBINARY(1020), i.id, 2)
-        )
-        ORDER BY CONVERT(VARBINARY(64), i.consumer, 2), CONVERT(VARBINARY(1020), i.source, 2), CONVERT(VARBINARY(1020), i.id, 2);
+            WHERE m.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+              AND m.source = CAST(SUBSTRING(@p2, i.source / 100000000, i.source % 100000000) AS VARBINARY(1020))
+              AND m.id = CAST(SUBSTRING(@p2, i.id / 100000000, i.id % 100000000) AS VARBINARY(1020))
+        );
         SET @tries = 0;
     END TRY
     BEGIN CATCH
@@ -78,8 +85,11 @@ SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.
        w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
        d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
-FROM OPENJSON(@p1) WITH (consumer VARCHAR(MAX) '$[0]', source VARCHAR(MAX) '$[1]', id VARCHAR(MAX) '$[2]') AS i
-JOIN {{message}} m WITH (READCOMMITTEDLOCK, FORCESEEK) ON m.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND m.source = CONVERT(VARBINARY(1020), i.source, 2) AND m.id = CONVERT(VARBINARY(1020), i.id, 2)
+FROM OPENJSON(@p1) WITH (consumer BIGINT '$[0]', source BIGINT '$[1]', id BIGINT '$[2]') AS i
+JOIN {{message}} m WITH (READCOMMITTEDLOCK, FORCESEEK)
+  ON m.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+  AND m.source = CAST(SUBSTRING(@p2, i.source / 100000000, i.source % 100000000) AS VARBINARY(1020))
+  AND m.id = CAST(SUBSTRING(@p2, i.id / 100000000, i.id % 100000000) AS VARBINARY(1020))
 LEFT JOIN {{work}} w WITH (READCOMMITTEDLOCK, FORCESEEK) ON w.seq = m.seq
 LEFT JOIN {{done}} d WITH (READCOMMITTEDLOCK, FORCESEEK) ON d.seq = m.seq;
 
@@ -113,31 +123,33 @@ ORDER BY d.seq;
 SET LOCK_TIMEOUT {{wait}};
 INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires, owner, fence,
     lease_until, guard, revision, last_error, last_seen)
-SELECT i.seq, CONVERT(VARBINARY(64), i.consumer, 2), CONVERT(VARBINARY(1020), i.topic, 2), CONVERT(VARBINARY(1020), i.grp, 2),
+SELECT i.seq, SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000), SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000),
+       SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000),
        i.stage, i.position, i.ready_position, i.attempt, i.lost, i.due, i.retry, i.next, i.expires,
-       CONVERT(VARBINARY(MAX), i.owner, 2), i.fence, i.lease_until, i.guard, i.revision,
-       CONVERT(VARBINARY(2000), i.last_error, 2), i.last_seen
+       SUBSTRING(@p2, i.owner / 100000000, i.owner % 100000000), i.fence, i.lease_until, i.guard, i.revision,
+       SUBSTRING(@p2, i.last_error / 100000000, i.last_error % 100000000), i.last_seen
 FROM OPENJSON(@p1) WITH (
-    seq BIGINT '$[0]', consumer VARCHAR(MAX) '$[1]', topic VARCHAR(MAX) '$[2]', grp VARCHAR(MAX) '$[3]',
+    seq BIGINT '$[0]', consumer BIGINT '$[1]', topic BIGINT '$[2]', grp BIGINT '$[3]',
     stage SMALLINT '$[4]', position BIGINT '$[5]', ready_position BIGINT '$[6]', attempt INT '$[7]', lost INT '$[8]',
-    due BIGINT '$[9]', retry BIGINT '$[10]', next BIGINT '$[11]', expires BIGINT '$[12]', owner VARCHAR(MAX) '$[13]',
+    due BIGINT '$[9]', retry BIGINT '$[10]', next BIGINT '$[11]', expires BIGINT '$[12]', owner BIGINT '$[13]',
     fence BIGINT '$[14]', lease_until BIGINT '$[15]', guard SMALLINT '$[16]', revision INT '$[17]',
-    last_error VARCHAR(MAX) '$[18]', last_seen BIGINT '$[19]') AS i;
+    last_error BIGINT '$[18]', last_seen BIGINT '$[19]') AS i;
 
 -- name: update_work
 SET LOCK_TIMEOUT {{wait}};
 UPDATE w
-SET topic = CONVERT(VARBINARY(1020), i.topic, 2), grp = CONVERT(VARBINARY(1020), i.grp, 2), stage = i.stage,
+SET topic = SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000), grp = SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000), stage = i.stage,
     position = i.position, ready_position = i.ready_position, attempt = i.attempt, lost = i.lost, due = i.due, retry = i.retry,
-    next = i.next, expires = i.expires, owner = CONVERT(VARBINARY(MAX), i.owner, 2), fence = i.fence, lease_until = i.lease_until,
-    guard = i.guard, revision = i.revision, last_error = CONVERT(VARBINARY(2000), i.last_error, 2), last_seen = i.last_seen
+    next = i.next, expires = i.expires, owner = SUBSTRING(@p2, i.owner / 100000000, i.owner % 100000000), fence = i.fence,
+    lease_until = i.lease_until,
+    guard = i.guard, revision = i.revision, last_error = SUBSTRING(@p2, i.last_error / 100000000, i.last_error % 100000000), last_seen = i.last_seen
 FROM {{work}} w WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (
-    seq BIGINT '$[0]', consumer VARCHAR(MAX) '$[1]', topic VARCHAR(MAX) '$[2]', grp VARCHAR(MAX) '$[3]',
+    seq BIGINT '$[0]', consumer BIGINT '$[1]', topic BIGINT '$[2]', grp BIGINT '$[3]',
     stage SMALLINT '$[4]', position BIGINT '$[5]', ready_position BIGINT '$[6]', attempt INT '$[7]', lost INT '$[8]',
-    due BIGINT '$[9]', retry BIGINT '$[10]', next BIGINT '$[11]', expires BIGINT '$[12]', owner VARCHAR(MAX) '$[13]',
+    due BIGINT '$[9]', retry BIGINT '$[10]', next BIGINT '$[11]', expires BIGINT '$[12]', owner BIGINT '$[13]',
     fence BIGINT '$[14]', lease_until BIGINT '$[15]', guard SMALLINT '$[16]', revision INT '$[17]',
-    last_error VARCHAR(MAX) '$[18]', last_seen BIGINT '$[19]') AS i ON i.seq = w.seq;
+    last_error BIGINT '$[18]', last_seen BIGINT '$[19]') AS i ON i.seq = w.seq;
 
 -- name: delete_work
 SET LOCK_TIMEOUT {{wait}};
@@ -147,11 +159,12 @@ JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = w.seq;
 -- name: insert_done
 SET LOCK_TIMEOUT {{wait}};
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
-SELECT i.seq, CONVERT(VARBINARY(64), i.consumer, 2), i.done_at, i.runs, CONVERT(VARBINARY(MAX), i.handler, 2), i.revision,
-       i.superseded, i.discarded, CONVERT(VARBINARY(2000), i.note, 2), i.fence, i.last_seen, i.purged
+SELECT i.seq, SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000), i.done_at, i.runs,
+       SUBSTRING(@p2, i.handler / 100000000, i.handler % 100000000), i.revision,
+       i.superseded, i.discarded, SUBSTRING(@p2, i.note / 100000000, i.note % 100000000), i.fence, i.last_seen, i.purged
 FROM OPENJSON(@p1) WITH (
-    seq BIGINT '$[0]', consumer VARCHAR(MAX) '$[1]', done_at BIGINT '$[2]', runs INT '$[3]', handler VARCHAR(MAX) '$[4]',
-    revision INT '$[5]', superseded BIT '$[6]', discarded BIT '$[7]', note VARCHAR(MAX) '$[8]', fence BIGINT '$[9]',
+    seq BIGINT '$[0]', consumer BIGINT '$[1]', done_at BIGINT '$[2]', runs INT '$[3]', handler BIGINT '$[4]',
+    revision INT '$[5]', superseded BIT '$[6]', discarded BIT '$[7]', note BIGINT '$[8]', fence BIGINT '$[9]',
     last_seen BIGINT '$[10]', purged BIT '$[11]') AS i;
 
 -- name: delete_done
@@ -167,24 +180,25 @@ JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = m.seq;
 -- name: update_content
 SET LOCK_TIMEOUT {{wait}};
 UPDATE m
-SET revision = i.revision, grp = CASE WHEN i.regroup = 1 THEN CONVERT(VARBINARY(1020), i.grp, 2) ELSE m.grp END,
-    topic = CONVERT(VARBINARY(1020), i.topic, 2), payload = CONVERT(VARBINARY(MAX), i.payload, 2),
-    headers = CONVERT(VARBINARY(MAX), i.headers, 2), hash = CONVERT(VARBINARY(512), i.hash, 2),
-    hash_alg = CONVERT(VARBINARY(32), i.hash_alg, 2), digest = CONVERT(VARBINARY(32), i.digest, 2),
+SET revision = i.revision, grp = CASE WHEN i.regroup = 1 THEN SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) ELSE m.grp END,
+    topic = SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000), payload = SUBSTRING(@p2, i.payload / 100000000, i.payload % 100000000),
+    headers = SUBSTRING(@p2, i.headers / 100000000, i.headers % 100000000), hash = SUBSTRING(@p2, i.hash / 100000000, i.hash % 100000000),
+    hash_alg = SUBSTRING(@p2, i.hash_alg / 100000000, i.hash_alg % 100000000), digest = SUBSTRING(@p2, i.digest / 100000000, i.digest % 100000000),
     due_at = i.due_at, expires_at = i.expires_at, occurred_at = i.occurred_at,
-    correlation_id = CONVERT(VARBINARY(1020), i.correlation_id, 2), causation_id = CONVERT(VARBINARY(1020), i.causation_id, 2)
+    correlation_id = SUBSTRING(@p2, i.correlation_id / 100000000, i.correlation_id % 100000000),
+    causation_id = SUBSTRING(@p2, i.causation_id / 100000000, i.causation_id % 100000000)
 FROM {{message}} m WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (
-    seq BIGINT '$[0]', revision INT '$[1]', regroup BIT '$[2]', grp VARCHAR(MAX) '$[3]', topic VARCHAR(MAX) '$[4]',
-    payload VARCHAR(MAX) '$[5]', headers VARCHAR(MAX) '$[6]', hash VARCHAR(MAX) '$[7]', hash_alg VARCHAR(MAX) '$[8]',
-    digest VARCHAR(MAX) '$[9]', due_at BIGINT '$[10]', expires_at BIGINT '$[11]', occurred_at BIGINT '$[12]',
-    correlation_id VARCHAR(MAX) '$[13]', causation_id VARCHAR(MAX) '$[14]') AS i ON i.seq = m.seq;
+    seq BIGINT '$[0]', revision INT '$[1]', regroup BIT '$[2]', grp BIGINT '$[3]', topic BIGINT '$[4]',
+    payload BIGINT '$[5]', headers BIGINT '$[6]', hash BIGINT '$[7]', hash_alg BIGINT '$[8]',
+    digest BIGINT '$[9]', due_at BIGINT '$[10]', expires_at BIGINT '$[11]', occurred_at BIGINT '$[12]',
+    correlation_id BIGINT '$[13]', causation_id BIGINT '$[14]') AS i ON i.seq = m.seq;
 
 -- name: adopt_hash
 SET LOCK_TIMEOUT {{wait}};
-UPDATE m SET hash = CONVERT(VARBINARY(512), i.hash, 2), hash_alg = CONVERT(VARBINARY(32), i.hash_alg, 2)
+UPDATE m SET hash = SUBSTRING(@p2, i.hash / 100000000, i.hash % 100000000), hash_alg = SUBSTRING(@p2, i.hash_alg / 100000000, i.hash_alg % 100000000)
 FROM {{message}} m WITH (ROWLOCK, FORCESEEK)
-JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', hash VARCHAR(MAX) '$[1]', hash_alg VARCHAR(MAX) '$[2]') AS i ON i.seq = m.seq
+JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', hash BIGINT '$[1]', hash_alg BIGINT '$[2]') AS i ON i.seq = m.seq
 WHERE m.hash IS NULL;
 
 -- name: touch_work
@@ -203,13 +217,17 @@ WHERE d.last_seen <= DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) -
 SET LOCK_TIMEOUT {{wait}};
 UPDATE l SET head = NULL
 FROM {{lane}} l WITH (ROWLOCK, FORCESEEK)
-JOIN OPENJSON(@p1) WITH (consumer VARCHAR(MAX) '$[0]', grp VARCHAR(MAX) '$[1]', seq BIGINT '$[2]') AS i ON l.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND l.grp = CONVERT(VARBINARY(1020), i.grp, 2)
+JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', seq BIGINT '$[2]') AS i
+  ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+  AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020))
 WHERE l.head = i.seq;
 
 -- name: lane_heads
 SET LOCK_TIMEOUT {{wait}};
-SELECT l.head FROM OPENJSON(@p1) WITH (consumer VARCHAR(MAX) '$[0]', grp VARCHAR(MAX) '$[1]', seq BIGINT '$[2]') AS i
-JOIN {{lane}} l WITH (UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK) ON l.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND l.grp = CONVERT(VARBINARY(1020), i.grp, 2)
+SELECT l.head FROM OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', seq BIGINT '$[2]') AS i
+JOIN {{lane}} l WITH (UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
+  ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+  AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020))
 WHERE l.head = i.seq
 ORDER BY l.consumer, l.grp;
 
@@ -293,15 +311,17 @@ SELECT grp FROM @groups ORDER BY grp;
 -- obtained by lock_lanes either.
 SET LOCK_TIMEOUT 100;
 INSERT INTO {{lane}} (consumer, grp, head, position)
-SELECT CONVERT(VARBINARY(64), i.consumer, 2), CONVERT(VARBINARY(1020), i.grp, 2), NULL, 0
-FROM OPENJSON(@p1) WITH (consumer VARCHAR(MAX) '$[0]', grp VARCHAR(MAX) '$[1]') AS i
+SELECT SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000), SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000), NULL, 0
+FROM OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]') AS i
 WHERE NOT EXISTS (SELECT 1 FROM {{lane}} l WITH (READUNCOMMITTED, FORCESEEK)
-                  WHERE l.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND l.grp = CONVERT(VARBINARY(1020), i.grp, 2))
-ORDER BY CONVERT(VARBINARY(64), i.consumer, 2), CONVERT(VARBINARY(1020), i.grp, 2);
+                  WHERE l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+                    AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020)));
 
 -- name: lock_lanes
-SELECT l.grp FROM OPENJSON(@p1) WITH (consumer VARCHAR(MAX) '$[0]', grp VARCHAR(MAX) '$[1]') AS i
-JOIN {{lane}} l WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK) ON l.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND l.grp = CONVERT(VARBINARY(1020), i.grp, 2)
+SELECT l.grp FROM OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]') AS i
+JOIN {{lane}} l WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
+  ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+  AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020))
 WHERE l.position >= 0
 ORDER BY l.consumer, l.grp;
 
@@ -326,8 +346,9 @@ JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = w.seq;
 -- name: lower_hint
 UPDATE l SET position = i.position
 FROM {{lane}} l WITH (ROWLOCK, FORCESEEK)
-JOIN OPENJSON(@p1) WITH (consumer VARCHAR(MAX) '$[0]', grp VARCHAR(MAX) '$[1]', position BIGINT '$[2]') AS i
-  ON l.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND l.grp = CONVERT(VARBINARY(1020), i.grp, 2)
+JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', position BIGINT '$[2]') AS i
+  ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+    AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020))
 WHERE l.position > i.position;
 
 -- name: vacant_lanes
@@ -354,48 +375,53 @@ SELECT @p2, @seq, @position WHERE @seq IS NOT NULL;
 -- name: set_heads
 UPDATE l SET head = i.seq, position = i.position
 FROM {{lane}} l WITH (ROWLOCK, FORCESEEK)
-JOIN OPENJSON(@p1) WITH (consumer VARCHAR(MAX) '$[0]', grp VARCHAR(MAX) '$[1]', seq BIGINT '$[2]', position BIGINT '$[3]') AS i
-  ON l.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND l.grp = CONVERT(VARBINARY(1020), i.grp, 2);
+JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', seq BIGINT '$[2]', position BIGINT '$[3]') AS i
+  ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+    AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020));
 
 -- name: delete_lanes
 DELETE l FROM {{lane}} l WITH (ROWLOCK, FORCESEEK)
-JOIN OPENJSON(@p1) WITH (consumer VARCHAR(MAX) '$[0]', grp VARCHAR(MAX) '$[1]') AS i ON l.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND l.grp = CONVERT(VARBINARY(1020), i.grp, 2)
+JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]') AS i
+  ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+  AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020))
 WHERE l.head IS NULL;
 
 -- name: claim
 -- The fence is in no index: to read it locks the row itself, beside its place in the
--- index. The message needs no lock: whoever changes it has the work row.
+-- index.
 SET LOCK_TIMEOUT {{wait}};
 UPDATE w
 SET stage = 9, owner = @p3, fence = w.fence + 1, guard = 0, lease_until = DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) + @p4
-OUTPUT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
-       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       inserted.seq, inserted.consumer, inserted.topic, inserted.grp, inserted.stage, inserted.position, inserted.ready_position, inserted.attempt, inserted.lost, inserted.due, inserted.retry, inserted.expires,
-       inserted.owner, inserted.fence, inserted.lease_until, inserted.guard, inserted.revision, inserted.last_error, inserted.last_seen,
-       DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())
+OUTPUT inserted.seq
 FROM {{work}} w WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
 JOIN (
     SELECT TOP (@p2) c.seq FROM {{work}} c WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, INDEX({{prefix}}_work_ready))
     WHERE c.consumer = @p1 AND c.stage = 7 AND c.fence >= 0
     ORDER BY c.ready_position
-) c ON c.seq = w.seq
-JOIN {{message}} m WITH (READUNCOMMITTED, FORCESEEK) ON m.seq = w.seq;
+) c ON c.seq = w.seq;
 
 -- name: claim_suspect
 SET LOCK_TIMEOUT {{wait}};
 UPDATE w
 SET stage = 9, owner = @p3, fence = w.fence + 1, guard = 0, lease_until = DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) + @p4
-OUTPUT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
-       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       inserted.seq, inserted.consumer, inserted.topic, inserted.grp, inserted.stage, inserted.position, inserted.ready_position, inserted.attempt, inserted.lost, inserted.due, inserted.retry, inserted.expires,
-       inserted.owner, inserted.fence, inserted.lease_until, inserted.guard, inserted.revision, inserted.last_error, inserted.last_seen,
-       DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())
+OUTPUT inserted.seq
 FROM {{work}} w WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
 JOIN (
     SELECT TOP (@p2) c.seq FROM {{work}} c WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, INDEX({{prefix}}_work_suspect))
     WHERE c.consumer = @p1 AND c.stage = 8 AND c.fence >= 0
     ORDER BY c.ready_position
-) c ON c.seq = w.seq
+) c ON c.seq = w.seq;
+
+-- name: claimed
+-- In the same transaction. The message needs no lock: whoever changes it has the
+-- work row.
+SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
+       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())
+FROM OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i
+JOIN {{work}} w WITH (FORCESEEK) ON w.seq = i.seq
 JOIN {{message}} m WITH (READUNCOMMITTED, FORCESEEK) ON m.seq = w.seq;
 
 -- name: messages
@@ -494,12 +520,14 @@ ORDER BY m.seq;
 
 -- name: insert_audit
 INSERT INTO {{audit}} (at, actor, action, reason, consumer, source, id, detail)
-SELECT DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()), CONVERT(VARBINARY(MAX), i.actor, 2), CONVERT(VARBINARY(64), i.action, 2),
-       CONVERT(VARBINARY(2000), i.reason, 2), CONVERT(VARBINARY(64), i.consumer, 2), CONVERT(VARBINARY(1020), i.source, 2),
-       CONVERT(VARBINARY(1020), i.id, 2), CONVERT(VARBINARY(MAX), i.detail, 2)
+SELECT DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()), SUBSTRING(@p2, i.actor / 100000000, i.actor % 100000000),
+       SUBSTRING(@p2, i.action / 100000000, i.action % 100000000),
+       SUBSTRING(@p2, i.reason / 100000000, i.reason % 100000000), SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000),
+       SUBSTRING(@p2, i.source / 100000000, i.source % 100000000),
+       SUBSTRING(@p2, i.id / 100000000, i.id % 100000000), SUBSTRING(@p2, i.detail / 100000000, i.detail % 100000000)
 FROM OPENJSON(@p1) WITH (
-    actor VARCHAR(MAX) '$[0]', action VARCHAR(MAX) '$[1]', reason VARCHAR(MAX) '$[2]', consumer VARCHAR(MAX) '$[3]',
-    source VARCHAR(MAX) '$[4]', id VARCHAR(MAX) '$[5]', detail VARCHAR(MAX) '$[6]') AS i;
+    actor BIGINT '$[0]', action BIGINT '$[1]', reason BIGINT '$[2]', consumer BIGINT '$[3]',
+    source BIGINT '$[4]', id BIGINT '$[5]', detail BIGINT '$[6]') AS i;
 
 -- name: audit
 SET LOCK_TIMEOUT {{wait}};
@@ -513,15 +541,20 @@ SET LOCK_TIMEOUT {{wait}};
 UPDATE t SET n = t.n + i.n
 FROM {{total}} t WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (
-    consumer VARCHAR(MAX) '$[0]', topic VARCHAR(MAX) '$[1]', name VARCHAR(MAX) '$[2]', n BIGINT '$[3]') AS i
-  ON t.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND t.topic = CONVERT(VARBINARY(1020), i.topic, 2) AND t.name = CONVERT(VARBINARY(64), i.name, 2);
+    consumer BIGINT '$[0]', topic BIGINT '$[1]', name BIGINT '$[2]', n BIGINT '$[3]') AS i
+  ON t.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+    AND t.topic = CAST(SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000) AS VARBINARY(1020))
+    AND t.name = CAST(SUBSTRING(@p2, i.name / 100000000, i.name % 100000000) AS VARBINARY(64));
 INSERT INTO {{total}} (consumer, topic, name, n)
-SELECT CONVERT(VARBINARY(64), i.consumer, 2), CONVERT(VARBINARY(1020), i.topic, 2), CONVERT(VARBINARY(64), i.name, 2), i.n
+SELECT SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000), SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000),
+       SUBSTRING(@p2, i.name / 100000000, i.name % 100000000), i.n
 FROM OPENJSON(@p1) WITH (
-    consumer VARCHAR(MAX) '$[0]', topic VARCHAR(MAX) '$[1]', name VARCHAR(MAX) '$[2]', n BIGINT '$[3]') AS i
+    consumer BIGINT '$[0]', topic BIGINT '$[1]', name BIGINT '$[2]', n BIGINT '$[3]') AS i
 WHERE NOT EXISTS (
     SELECT 1 FROM {{total}} t WITH (READCOMMITTEDLOCK, FORCESEEK)
-    WHERE t.consumer = CONVERT(VARBINARY(64), i.consumer, 2) AND t.topic = CONVERT(VARBINARY(1020), i.topic, 2) AND t.name = CONVERT(VARBINARY(64), i.name, 2)
+    WHERE t.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
+      AND t.topic = CAST(SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000) AS VARBINARY(1020))
+      AND t.name = CAST(SUBSTRING(@p2, i.name / 100000000, i.name % 100000000) AS VARBINARY(64))
 );
 
 -- name: totals

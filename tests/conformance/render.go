@@ -15,8 +15,10 @@ Which requirement of the inbox's functional specification is proved by which
 tests. ` + "`make conformance`" + ` runs them, fails on a gap, and writes this page.
 
 A number is how many cases of the suite prove the requirement on that store; all
-of them pass. *Once* names tests that need no particular store, or that are
-about one. ⚠ marks a deviation and ○ what is open; both are explained below.
+of them pass. One in brackets has the same cases, which are run only where
+somebody says where such a server is ([stores.md](stores.md)). *Once* names tests
+that need no particular store, or that are about one. ⚠ marks a deviation and ○
+what is open; both are explained below.
 
 The suite also proves what has no number there: the transition table (TABLE),
 order within a group (LANE), what must never happen (NEVER) and the promise (P).
@@ -30,10 +32,13 @@ order within a group (LANE), what must never happen (NEVER) and the promise (P).
 	for _, r := range all.requirements {
 		mark := map[string]string{"deviation": " ⚠", "open": " ○"}[r.kind]
 		fmt.Fprintf(&b, "| %s%s | %s |", r.id, mark, r.summary)
-		for range stores {
+		for _, s := range stores {
 			cell := ""
 			if n := len(r.cases); n > 0 {
 				cell = fmt.Sprint(n)
+				if s.absent {
+					cell = "(" + cell + ")"
+				}
 			}
 			fmt.Fprintf(&b, " %s |", cell)
 		}

@@ -26,6 +26,9 @@ var opened = []struct {
 		return stores.Postgres(t, "pgx", services.Postgres(t), sqlstore.Options{})
 	}},
 	{"mariadb", 6, func(t testing.TB) stores.Open { return stores.MySQL(t, services.MariaDB(t), sqlstore.Options{}) }},
+	{"sqlserver", 6, func(t testing.TB) stores.Open {
+		return stores.SQLServer(t, services.SQLServer(t), sqlstore.Options{})
+	}},
 	{"pgx", 8, func(t testing.TB) stores.Open { return stores.Pgx(t, services.Postgres(t), pgxstore.Options{}) }},
 }
 

@@ -86,6 +86,8 @@ func (w *world) waitForSessions() {
 	case w.mysql():
 		idle = `SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
 			WHERE p.db = DATABASE() AND p.id <> CONNECTION_ID()`
+	case w.sqlserver():
+		idle = `SELECT count(*) FROM sys.dm_exec_sessions WHERE database_id = DB_ID() AND session_id <> @@SPID AND open_transaction_count > 0`
 	case !w.postgres():
 		return
 	}

@@ -80,8 +80,11 @@ func TestNever03_reap_waits_for_no_transaction_that_is_about_to_ack(t *testing.T
 		passed := w.hasty()
 		ctx := t.Context()
 		bound := `SET lock_timeout = '5s'`
-		if w.mysql() {
+		switch {
+		case w.mysql():
 			bound = `SET innodb_lock_wait_timeout = 5`
+		case w.sqlserver():
+			bound = `SET LOCK_TIMEOUT 5000`
 		}
 		passed.exec(bound)
 		got, reapErr := passed.store.Reap(ctx, box.ReapRequest{Consumer: consumer})

@@ -421,5 +421,8 @@ func (w *world) blocked() bool {
 		return w.count(`SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
 			WHERE p.db = DATABASE() AND t.trx_state = 'LOCK WAIT'`) > 0
 	}
+	if w.sqlserver() {
+		return w.count(`SELECT count(*) FROM sys.dm_exec_requests WHERE database_id = DB_ID() AND blocking_session_id <> 0`) > 0
+	}
 	return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -19,6 +20,12 @@ type refusal struct{ text, state string }
 func (r refusal) Error() string    { return r.text }
 func (r refusal) SQLState() string { return r.state }
 
+// SQLErrorNumber is 0 where the state is no number.
+func (r refusal) SQLErrorNumber() int32 {
+	n, _ := strconv.Atoi(r.state)
+	return int32(n) //nolint:gosec // they are short
+}
+
 // givenUp: the server rolled the transaction back, and the same may succeed.
 func (w *world) givenUp() []refusal {
 	if w.mysql() {
@@ -26,6 +33,9 @@ func (w *world) givenUp() []refusal {
 			{"Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction", "1213"},
 			{"Error 1020 (HY000): Record has changed since last read in table 'message'", "1020"},
 		}
+	}
+	if w.sqlserver() {
+		return []refusal{{"mssql: Transaction was deadlocked", "1205"}, {"mssql: Snapshot isolation transaction aborted", "3960"}}
 	}
 	return []refusal{{"refused with 40001", "40001"}, {"refused with 40P01", "40P01"}}
 }

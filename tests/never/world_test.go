@@ -23,6 +23,7 @@ import (
 	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
+	"github.com/postroom/postroom/sqlstore/sqlserver"
 	"github.com/postroom/postroom/tests/park"
 	"github.com/postroom/postroom/tests/services"
 	_ "modernc.org/sqlite"
@@ -61,9 +62,10 @@ type party struct {
 	store *sqlstore.Store
 }
 
-func (w *world) postgres() bool { return w.dialect == postgres.Dialect }
-func (w *world) mysql() bool    { return w.dialect == mysql.Dialect }
-func (w *world) sqlite() bool   { return w.dialect == sqlite.Dialect }
+func (w *world) postgres() bool  { return w.dialect == postgres.Dialect }
+func (w *world) mysql() bool     { return w.dialect == mysql.Dialect }
+func (w *world) sqlite() bool    { return w.dialect == sqlite.Dialect }
+func (w *world) sqlserver() bool { return w.dialect.Name == sqlserver.Dialect.Name }
 
 func newPostgres(t testing.TB) *world {
 	t.Helper()
@@ -124,6 +126,14 @@ func startMySQL(t testing.TB, server string) *world {
 	})
 }
 
+func newSQLServer(t testing.TB) *world {
+	t.Helper()
+	return start(t, &world{
+		driver: "sqlserver", dsn: services.FreshSQLServer(t, services.SQLServer(t)),
+		dialect: sqlserver.Dialect, minus: "%[1]s = %[1]s - %[2]d",
+	})
+}
+
 func newSQLite(t testing.TB) *world {
 	t.Helper()
 	return start(t, &world{
@@ -166,6 +176,7 @@ func onServers(t *testing.T, test func(t *testing.T, w *world)) {
 	onPostgres(t, test)
 	t.Run("mariadb", func(t *testing.T) { test(t, newMariaDB(t)) })
 	t.Run("mysql", func(t *testing.T) { test(t, newMySQL(t)) })
+	t.Run("sqlserver", func(t *testing.T) { test(t, newSQLServer(t)) })
 }
 
 // join lets another program in.
@@ -180,6 +191,14 @@ func (w *world) joinSkewed(skew time.Duration, opts sqlstore.Options) *party {
 	if w.mysql() && skew != 0 {
 		// Times are numbers there, but a session's clock can be set, for all.
 		w.dsn += fmt.Sprintf("&timestamp=%d", time.Now().Add(skew).Unix())
+		w.party = w.join(opts)
+		return w.join(opts)
+	}
+	if w.sqlserver() && skew != 0 {
+		// There a session has no clock of its own: its statements read another.
+		d := *w.dialect
+		d.Statements = strings.ReplaceAll(d.Statements, "SYSUTCDATETIME()", fmt.Sprintf("DATEADD(SECOND, %d, SYSUTCDATETIME())", int(skew.Seconds())))
+		w.dialect, w.party = &d, nil
 		w.party = w.join(opts)
 		return w.join(opts)
 	}
@@ -376,7 +395,7 @@ func ids(messages []*postroom.Message) []string {
 }
 
 // dialects are those that a started program is told the name of.
-var dialects = []*sqlstore.Dialect{postgres.Dialect, sqlite.Dialect, mysql.Dialect}
+var dialects = []*sqlstore.Dialect{postgres.Dialect, sqlite.Dialect, mysql.Dialect, sqlserver.Dialect}
 
 // eventually asks the database until it is so. It is for what the server does by
 // itself, which no park can hold.

@@ -21,6 +21,7 @@ import (
 	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
+	"github.com/postroom/postroom/sqlstore/sqlserver"
 	"github.com/postroom/postroom/tests/services"
 	"github.com/postroom/postroom/tests/stores"
 )
@@ -54,7 +55,7 @@ type callerTx struct {
 // transactions write at once.
 var (
 	databases = append([]string{"sqlite"}, servers...)
-	servers   = []string{"postgres", "pgx", "mariadb"}
+	servers   = []string{"postgres", "pgx", "mariadb", "sqlserver"}
 )
 
 // onEach runs a test on each kind of database.
@@ -78,6 +79,8 @@ func newWorld(t testing.TB, kind string, o outbox.Options) *world {
 		serial = "INTEGER PRIMARY KEY AUTOINCREMENT"
 	case "mariadb":
 		dsn, serial = services.FreshMySQL(t, services.MariaDB(t)), "bigint AUTO_INCREMENT PRIMARY KEY"
+	case "sqlserver":
+		dsn, serial = services.FreshSQLServer(t, services.SQLServer(t)), "bigint IDENTITY PRIMARY KEY"
 	default:
 		dsn, serial = services.FreshDatabase(t, services.Postgres(t)), "bigserial PRIMARY KEY"
 	}
@@ -100,6 +103,9 @@ func join(t testing.TB, kind, dsn string, o outbox.Options) *world {
 	case "mariadb":
 		w.db, shift = stores.Connect(t, "mysql", dsn), stores.MySQLShift
 		w.overSQL(mysql.Dialect)
+	case "sqlserver":
+		w.db, shift = stores.Connect(t, "sqlserver", dsn), stores.SQLServerShift
+		w.overSQL(sqlserver.Dialect)
 	case "postgres":
 		w.db = stores.Connect(t, "pgx", dsn)
 		w.overSQL(postgres.Dialect)

@@ -92,8 +92,14 @@ func (c *conn) around(name string, do func() error) error {
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
 	err = c.around(nameOf(query), func() (err error) {
-		res, err = c.Conn.(driver.ExecerContext).ExecContext(ctx, query, c.toServer(args))
-		return err
+		if e, ok := c.Conn.(driver.ExecerContext); ok {
+			res, err = e.ExecContext(ctx, query, c.toServer(args))
+			return err
+		}
+		return c.prepared(ctx, query, func(s driver.Stmt) (err error) {
+			res, err = s.(driver.StmtExecContext).ExecContext(ctx, c.toServer(args))
+			return err
+		})
 	})
 	return res, err
 }
@@ -102,16 +108,28 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	read := &rows{}
 	err := c.around(nameOf(query), func() error {
-		inner, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, c.toServer(args))
-		if err != nil {
-			return err
+		if q, ok := c.Conn.(driver.QueryerContext); ok {
+			inner, err := q.QueryContext(ctx, query, c.toServer(args))
+			return read.all(inner, err, c.skew)
 		}
-		return read.from(inner, c.skew)
+		return c.prepared(ctx, query, func(s driver.Stmt) error {
+			inner, err := s.(driver.StmtQueryContext).QueryContext(ctx, c.toServer(args))
+			return read.all(inner, err, c.skew)
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	return read, nil
+}
+
+// prepared is for a driver that runs nothing without it.
+func (c *conn) prepared(ctx context.Context, query string, do func(s driver.Stmt) error) error {
+	s, err := c.PrepareContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
 }
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (t driver.Tx, err error) {
@@ -177,7 +195,10 @@ type rows struct {
 	values  [][]driver.Value
 }
 
-func (r *rows) from(inner driver.Rows, skew time.Duration) error {
+func (r *rows) all(inner driver.Rows, err error, skew time.Duration) error {
+	if err != nil {
+		return err
+	}
 	r.columns = inner.Columns()
 	for {
 		row := make([]driver.Value, len(r.columns))

@@ -21,6 +21,7 @@ import (
 	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
+	"github.com/postroom/postroom/sqlstore/sqlserver"
 	"github.com/postroom/postroom/storetest"
 	"github.com/postroom/postroom/tests/services"
 	_ "modernc.org/sqlite" // driver "sqlite"
@@ -87,6 +88,14 @@ func MySQL(t testing.TB, dsn string, opts sqlstore.Options) Open {
 	return Ready(t, store, err, db, opts, MySQLShift)
 }
 
+// SQLServer opens a store on a fresh database of the SQL Server at dsn.
+func SQLServer(t testing.TB, dsn string, opts sqlstore.Options) Open {
+	t.Helper()
+	db := Connect(t, "sqlserver", services.FreshSQLServer(t, dsn))
+	store, err := sqlstore.Open(db, sqlserver.Dialect, opts)
+	return Ready(t, store, err, db, opts, SQLServerShift)
+}
+
 // Pgx opens a store on a fresh database of the server at dsn, through pgx itself.
 func Pgx(t testing.TB, dsn string, opts pgxstore.Options) Open {
 	t.Helper()
@@ -112,7 +121,8 @@ func Connect(t testing.TB, driver, dsn string) *sql.DB {
 }
 
 // Ready makes the tables of a store that was opened with err, on a database whose
-// times go back by minus: SQLiteShift, MySQLShift or PostgresShift.
+// times go back by minus: SQLiteShift, MySQLShift, SQLServerShift or
+// PostgresShift.
 func Ready(t testing.TB, store Store, err error, db *sql.DB, opts sqlstore.Options, minus string) Open {
 	t.Helper()
 	if err == nil {
@@ -137,9 +147,10 @@ func Ready(t testing.TB, store Store, err error, db *sql.DB, opts sqlstore.Optio
 
 // How a column of times goes back by some microseconds.
 const (
-	SQLiteShift   = "%s = %s - %d"
-	MySQLShift    = SQLiteShift
-	PostgresShift = "%s = %s - %d * interval '1 microsecond'"
+	SQLiteShift    = "%s = %s - %d"
+	MySQLShift     = SQLiteShift
+	SQLServerShift = SQLiteShift
+	PostgresShift  = "%s = %s - %d * interval '1 microsecond'"
 )
 
 // timeColumns are all columns that hold a time, by table.

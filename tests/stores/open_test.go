@@ -38,6 +38,12 @@ func TestMySQL(t *testing.T) {
 	})
 }
 
+func TestSQLServer(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		return stores.SQLServer(t, services.SQLServer(t), sqlstore.Options{}).Harness()
+	})
+}
+
 func TestPgx(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		return stores.Pgx(t, services.Postgres(t), pgxstore.Options{}).Harness()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,8 +15,10 @@ import (
 
 const (
 	// A few flushes are under way at once, so that the database can commit some
-	// while it takes in others.
+	// while it takes in others. Each costs the same, however little it takes
+	// along: one more goes only with so many messages for each that is under way.
 	flights = 4
+	load    = 16
 	// What one flush takes along at most.
 	flushMessages = 500
 	flushBytes    = 4 << 20
@@ -151,10 +154,10 @@ func (g *gather) withdraw(arrivals []*arrival) bool {
 	return true
 }
 
-// fly starts a flush if there is something to take along and one may start. The
+// fly starts a flush if there is enough to take along and one may start. The
 // caller holds the lock.
 func (g *gather) fly() {
-	if len(g.waiting) > 0 && g.flying < g.limit {
+	if len(g.waiting) > 0 && len(g.waiting) >= g.flying*load && g.flying < g.limit {
 		g.flying++
 		g.flushes.Go(g.flush)
 	}
@@ -165,13 +168,15 @@ func (g *gather) fly() {
 // call, order is promised.
 func (g *gather) flush() {
 	for {
+		// Callers that can run now come along.
+		runtime.Gosched()
 		g.mu.Lock()
-		batch := g.take()
-		if len(batch) == 0 {
+		if len(g.waiting) == 0 || len(g.waiting) < (g.flying-1)*load {
 			g.flying--
 			g.mu.Unlock()
 			return
 		}
+		batch := g.take()
 		g.fly()
 		g.mu.Unlock()
 		for len(batch) > 0 {

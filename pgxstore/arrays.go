@@ -6,7 +6,7 @@ import (
 )
 
 // arrays turns rows into one slice per column, of the type that pgx sends in
-// binary. A column of nothing but NULL fits any type.
+// binary. A column of nothing but NULL is an empty array, which the others pad.
 func arrays(rows [][]any) []any {
 	if len(rows) == 0 {
 		return nil
@@ -15,7 +15,7 @@ func arrays(rows [][]any) []any {
 	for c := range columns {
 		switch sample(rows, c).(type) {
 		case nil:
-			columns[c] = make([]*string, len(rows))
+			columns[c] = []string{}
 		case int64:
 			columns[c] = column[int64](rows, c)
 		case string:
@@ -47,7 +47,21 @@ func sample(rows [][]any, c int) any {
 	return nil
 }
 
-func column[T any](rows [][]any, c int) []*T {
+// column gives plain values, which pgx encodes fastest, or pointers where some
+// are NULL.
+func column[T any](rows [][]any, c int) any {
+	plain := make([]T, len(rows))
+	for r := range rows {
+		v, ok := rows[r][c].(T)
+		if !ok {
+			return pointers[T](rows, c)
+		}
+		plain[r] = v
+	}
+	return plain
+}
+
+func pointers[T any](rows [][]any, c int) []*T {
 	values := make([]*T, len(rows))
 	for r := range rows {
 		if v, ok := rows[r][c].(T); ok {

@@ -138,14 +138,7 @@ func (r runner) Query(ctx context.Context, query string, args ...any) (sqlstore.
 	if err != nil {
 		return nil, err
 	}
-	return pgxRows{rows}, nil
-}
-
-type pgxRows struct{ pgx.Rows }
-
-func (r pgxRows) Close() error {
-	r.Rows.Close()
-	return r.Err()
+	return newRows(rows), nil
 }
 
 type poolDB struct {
@@ -197,8 +190,9 @@ func readStep(results pgx.BatchResults, step sqlstore.Step) error {
 		return err
 	}
 	defer rows.Close()
+	scanned := newRows(rows)
 	for rows.Next() {
-		if err := step.Scan(pgxRows{rows}); err != nil {
+		if err := step.Scan(scanned); err != nil {
 			return err
 		}
 	}

@@ -12,9 +12,10 @@ import (
 const listenPause = time.Second
 
 // Wake lets the workers of other processes know that there may be something to
-// claim. It is a hint: nothing depends on its arrival.
+// claim. It is a hint: nothing depends on its arrival, so that nobody waits until
+// it is durable.
 func (s *Store) Wake(ctx context.Context, consumer string) error {
-	return s.db.Exec(ctx, "SELECT pg_notify($1, $2)", s.channel, consumer)
+	return s.db.Exec(ctx, "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)", s.channel, consumer)
 }
 
 // Listen calls hint for each Wake of the consumer, by any process, until ctx is

@@ -76,6 +76,10 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 		}
 		return nil
 	})
+	if err != nil && s.dialect.Classify(err) == Busy {
+		// Somebody holds one of them: the slow way leaves out just that one.
+		return s.exchangeApart(ctx, settlements, req)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,4 +88,19 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 	slices.Sort(rest)
 	_ = s.settleRest(ctx, settlements, settled, rest) // what failed is marked
 	return settled, s.delivered(ctx, claimed, req), nil
+}
+
+// exchangeApart settles and then claims.
+func (s *Store) exchangeApart(ctx context.Context, settlements []box.Settlement, req box.ClaimRequest) ([]box.Settled, []*postroom.Message, error) {
+	settled := make([]box.Settled, len(settlements))
+	all := make([]int, len(settlements))
+	for i := range all {
+		all[i] = i
+	}
+	if err := s.settleRest(ctx, settlements, settled, all); err != nil {
+		return nil, nil, err
+	}
+	// They are settled: a claim that fails now only gives nothing.
+	claimed, _ := s.Claim(ctx, req)
+	return settled, claimed, nil
 }

@@ -202,65 +202,6 @@ func (s *Store) putOwnRound(ctx context.Context, round []intake) (left []intake,
 	return nil, nil
 }
 
-// putNew takes in what is new with a single statement, where the dialect has
-// one, answers what changes nothing from a plain read, and gives the rest.
-func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
-	queued := !slices.ContainsFunc(round, func(in intake) bool { return in.put.Mode != box.Queue || in.put.Dead != "" })
-	if !queued || !(&session{store: s}).has("receive") {
-		return round, nil
-	}
-	var known map[postroom.Key]intake
-	err := s.one(ctx, "put", func(q *session) error {
-		known = byKeys(round)
-		_, err := q.insert(ctx, "receive", round, known)
-		return err
-	})
-	if err != nil {
-		if s.dialect.Classify(err) == Busy {
-			return round, nil
-		}
-		return nil, err
-	}
-	if len(known) == 0 {
-		return nil, nil
-	}
-	err = s.read("put", func(q *session) error {
-		found, err := q.lookup(ctx, keysOf(known))
-		if err != nil {
-			return err
-		}
-		return q.touch(ctx, answerAll(round, known, found))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(slices.Clone(round), func(in intake) bool {
-		_, open := known[in.put.Message.Key()]
-		return !open
-	}), nil
-}
-
-// answerAll gives the results of those that change nothing, takes them out of
-// known, and gives them.
-func answerAll(round []intake, known map[postroom.Key]intake, all map[postroom.Key]*found) (answered []intake) {
-	for _, in := range round {
-		key := in.put.Message.Key()
-		f := all[key]
-		if f == nil || (f.work == nil && f.done == nil) {
-			continue
-		}
-		result, change := in.put.Decide(f.known(), f.now)
-		if change.Fate != box.Untouched || change.AdoptHash {
-			continue
-		}
-		*in.result = result
-		in.result.Seq = f.seq
-		delete(known, key)
-		answered = append(answered, in)
-	}
-	return answered
-}
-
 func byKeys(round []intake) map[postroom.Key]intake {
 	m := make(map[postroom.Key]intake, len(round))
 	for _, in := range round {
@@ -394,9 +335,7 @@ func (q *session) messageRows(ctx context.Context, round []intake) ([][]any, err
 		rows[i] = append([]any{number}, messageValues(storedMessage(in.put), in.put.Digest())...)
 	}
 	if numbers != nil {
-		slices.SortFunc(rows, func(a, b []any) int {
-			return cmp.Or(cmp.Compare(a[1].(string), b[1].(string)), cmp.Compare(a[2].(string), b[2].(string)), cmp.Compare(a[3].(string), b[3].(string)))
-		})
+		sortByKey(rows)
 	}
 	return rows, nil
 }

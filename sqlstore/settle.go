@@ -142,6 +142,11 @@ func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled 
 		clear(a.superseded)
 		return q.each(ctx, "ack", a.rows, a.scan)
 	})
+	if err != nil && s.dialect.Classify(err) == Busy {
+		// Somebody holds one of them: the slow way leaves out just that one.
+		clear(a.superseded)
+		err = nil
+	}
 	rest = append(rest, a.results(settled)...)
 	slices.Sort(rest)
 	return settled, rest, err

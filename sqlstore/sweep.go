@@ -61,19 +61,26 @@ func (s *Store) Cleanup(ctx context.Context, req box.CleanupRequest) (box.Cleanu
 	var res box.CleanupResult
 	err := s.write(ctx, "cleanup", func(q *session) error {
 		res = box.CleanupResult{}
-		records, err := q.old(ctx, "old_records", req, req.Records)
+		// Those whose payloads were purged are the older ones.
+		records, err := q.old(ctx, req, req.Records, true)
 		if err != nil {
 			return err
 		}
+		rest := req
+		rest.Limit -= len(records)
+		whole, err := q.old(ctx, rest, req.Records, false)
+		if err != nil {
+			return err
+		}
+		records = append(records, whole...)
 		// Exactly the messages of the done rows that this transaction holds.
 		for _, step := range []string{"delete_done", "delete_message"} {
 			if err := q.each(ctx, step, seqRows(records), nil); err != nil {
 				return err
 			}
 		}
-		rest := req
-		rest.Limit -= len(records)
-		payloads, err := q.old(ctx, "old_payloads", rest, req.Payloads)
+		rest.Limit = req.Limit - len(records)
+		payloads, err := q.old(ctx, rest, req.Payloads, false)
 		if err != nil {
 			return err
 		}
@@ -89,17 +96,18 @@ func (s *Store) Cleanup(ctx context.Context, req box.CleanupRequest) (box.Cleanu
 	return res, err
 }
 
-// old locks done rows past an age; 0 means that there is none.
-func (q *session) old(ctx context.Context, name string, req box.CleanupRequest, age time.Duration) ([]int64, error) {
-	if age <= 0 {
+// old locks done rows past an age, those with or without payloads; 0 means that
+// there is none.
+func (q *session) old(ctx context.Context, req box.CleanupRequest, age time.Duration, purged bool) ([]int64, error) {
+	if age <= 0 || req.Limit <= 0 {
 		return nil, nil
 	}
 	var seqs []int64
-	err := q.query(ctx, name, func(r Rows) error {
+	err := q.query(ctx, "old_done", func(r Rows) error {
 		var seq int64
 		defer func() { seqs = append(seqs, seq) }()
 		return r.Scan((*intCell)(&seq))
-	}, req.Consumer, micros(age), int64(req.Limit))
+	}, req.Consumer, micros(age), int64(req.Limit), purged)
 	if err != nil || !q.has("lock_messages") {
 		return seqs, err
 	}

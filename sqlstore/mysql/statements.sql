@@ -374,16 +374,10 @@ UPDATE JSON_TABLE($1, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', lease_until BIGINT
 STRAIGHT_JOIN {{work}} w FORCE INDEX (PRIMARY) ON w.seq = i.seq
 SET w.lease_until = i.lease_until;
 
--- name: old_records
+-- name: old_done
 -- The done row is the token: whoever holds it may remove the message.
 SELECT seq FROM {{done}} FORCE INDEX (done_at)
-WHERE consumer = $1 AND done_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - $2
-ORDER BY done_at, seq LIMIT $3
-FOR UPDATE SKIP LOCKED;
-
--- name: old_payloads
-SELECT seq FROM {{done}} FORCE INDEX (unpurged)
-WHERE consumer = $1 AND purged = 0 AND done_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - $2
+WHERE consumer = $1 AND purged = $4 AND done_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - $2
 ORDER BY done_at, seq LIMIT $3
 FOR UPDATE SKIP LOCKED;
 

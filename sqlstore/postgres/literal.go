@@ -3,22 +3,25 @@ package postgres
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // Literals turns rows into one array literal per column, which every driver can
-// pass as text.
+// pass as text. A column of nothing but NULL is an empty array, which the others
+// pad.
 func Literals(rows [][]any) []any {
 	if len(rows) == 0 {
 		return nil
 	}
 	columns := make([]any, len(rows[0]))
 	for c := range columns {
+		empty := null(rows, c)
 		var b strings.Builder
 		b.WriteByte('{')
-		for r := range rows {
+		for r := 0; r < len(rows) && !empty; r++ {
 			if r > 0 {
 				b.WriteByte(',')
 			}
@@ -28,6 +31,10 @@ func Literals(rows [][]any) []any {
 		columns[c] = b.String()
 	}
 	return columns
+}
+
+func null(rows [][]any, c int) bool {
+	return !slices.ContainsFunc(rows, func(row []any) bool { return row[c] != nil })
 }
 
 var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

@@ -54,33 +54,26 @@ RETURNING seq, consumer, source, id, clock_timestamp();
 
 -- name: receive
 -- insert_message and insert_work in one statement and so in one commit, for
--- messages that are to be queued. A key that sits in somebody's transaction is
--- not waited for: the statement fails as busy, and the slow way sorts it out.
+-- messages that are to be queued. Rows come in the order of their keys; ord is
+-- the place in the batch, which the numbers follow. Gives the numbers by place,
+-- and which were used if not all were. A key that sits in somebody's transaction
+-- is not waited for: the statement fails as busy, and the slow way sorts it out.
+-- Texts that are mostly empty come as NULL, and arrays of nothing else empty.
 WITH bound AS MATERIALIZED (
     SELECT set_config('lock_timeout', '100', true)
-), input AS MATERIALIZED (
-    SELECT nextval('{{sequence}}') AS seq, i.*
-    FROM bound, unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[], $10::text[],
-                       $11::bytea[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::text[])
-         AS i(ord, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
-              digest, due_at, expires_at, occurred_at, correlation_id, causation_id)
-), moved AS MATERIALIZED (
-    -- A known message that may take a new position takes it in the order of the
-    -- batch: the slow way does that for all of them.
-    SELECT FROM input i
-    JOIN {{message}} m ON m.consumer = i.consumer AND m.source = i.source AND m.id = i.id
-    JOIN {{work}} w ON w.seq = m.seq
-    WHERE w.stage NOT IN (5, 6, 7, 10)
-    LIMIT 1
+), numbers AS MATERIALIZED (
+    SELECT array_agg(nextval('{{sequence}}')) AS n FROM bound, generate_series(1, cardinality($1::bigint[]))
 ), fresh AS (
     INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
                              digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
-    SELECT seq, consumer, source, id, grp, topic, payload, headers::jsonb, hash, hash_alg,
-           digest, due_at, expires_at, occurred_at, correlation_id, causation_id, statement_timestamp(), 1
-    FROM input WHERE NOT EXISTS (SELECT FROM moved)
-    ORDER BY consumer COLLATE "C", source COLLATE "C", id COLLATE "C"
+    SELECT (SELECT n FROM numbers)[ord::int], consumer, source, id, coalesce(grp, ''), topic, payload, headers::jsonb, hash, coalesce(hash_alg, ''),
+           digest, due_at, expires_at, occurred_at, coalesce(correlation_id, ''), coalesce(causation_id, ''), statement_timestamp(), 1
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[], $10::text[],
+                $11::bytea[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::text[])
+         AS i(ord, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
+              digest, due_at, expires_at, occurred_at, correlation_id, causation_id)
     ON CONFLICT (consumer, source, id) DO NOTHING
-    RETURNING seq, consumer, source, id, grp, topic, due_at, expires_at
+    RETURNING seq, consumer, grp, topic, due_at, expires_at
 ), work AS (
     INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
                           owner, fence, lease_until, guard, revision, last_error, last_seen)
@@ -89,25 +82,65 @@ WITH bound AS MATERIALIZED (
            seq, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
     FROM fresh
 )
-SELECT seq, consumer, source, id, statement_timestamp() FROM fresh;
+SELECT array_to_string((SELECT n FROM numbers), ','),
+       CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(seq::text, ',') END,
+       count(*) < cardinality($1::bigint[]),
+       statement_timestamp()
+FROM fresh;
+
+-- name: receive_grouped
+-- receive, for a batch with groups, which have an order.
+WITH bound AS MATERIALIZED (
+    SELECT set_config('lock_timeout', '100', true)
+), numbers AS MATERIALIZED (
+    SELECT array_agg(nextval('{{sequence}}')) AS n FROM bound, generate_series(1, cardinality($1::bigint[]))
+), moved AS MATERIALIZED (
+    -- A known message that may take a new position takes it in the order of the
+    -- batch: the slow way does that for all of them.
+    SELECT FROM unnest($2::text[], $3::text[], $4::text[]) AS i(consumer, source, id)
+    JOIN {{message}} m ON m.consumer = i.consumer AND m.source = i.source AND m.id = i.id
+    JOIN {{work}} w ON w.seq = m.seq
+    WHERE w.stage NOT IN (5, 6, 7, 10)
+    LIMIT 1
+), fresh AS (
+    INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
+                             digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
+    SELECT (SELECT n FROM numbers)[ord::int], consumer, source, id, coalesce(grp, ''), topic, payload, headers::jsonb, hash, coalesce(hash_alg, ''),
+           digest, due_at, expires_at, occurred_at, coalesce(correlation_id, ''), coalesce(causation_id, ''), statement_timestamp(), 1
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[], $10::text[],
+                $11::bytea[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::text[])
+         AS i(ord, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
+              digest, due_at, expires_at, occurred_at, correlation_id, causation_id)
+    WHERE NOT EXISTS (SELECT FROM moved)
+    ON CONFLICT (consumer, source, id) DO NOTHING
+    RETURNING seq, consumer, grp, topic, due_at, expires_at
+), work AS (
+    INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
+                          owner, fence, lease_until, guard, revision, last_error, last_seen)
+    SELECT seq, consumer, topic, grp,
+           CASE WHEN due_at > statement_timestamp() THEN CASE grp WHEN '' THEN 3 ELSE 4 END ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END,
+           seq, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
+    FROM fresh
+)
+SELECT array_to_string((SELECT n FROM numbers), ','),
+       CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(seq::text, ',') END,
+       count(*) < cardinality($1::bigint[]),
+       statement_timestamp()
+FROM fresh;
 
 -- name: ack
--- lock_work, delete_work and insert_done in one statement and so in one commit,
--- for plain leases that are current. What it does not give back goes the slow way.
-WITH held AS MATERIALIZED (
-    SELECT w.ctid, w.seq, w.consumer, w.attempt, w.fence, w.last_seen, i.revision < w.revision AS superseded,
-           i.revision, i.handler, i.discarded, i.note
-    FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::int[], $5::text[], $6::boolean[], $7::text[])
-         AS i(seq, owner, fence, revision, handler, discarded, note)
-    JOIN {{work}} w ON w.seq = i.seq
-    WHERE w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = i.owner AND w.fence = i.fence
-    ORDER BY w.seq
-    FOR UPDATE OF w SKIP LOCKED
+-- delete_work and insert_done in one statement and so in one commit, for plain
+-- leases that are current. What it does not give back goes the slow way, and all
+-- of it does when a row is locked for longer than a moment.
+WITH bound AS MATERIALIZED (
+    SELECT set_config('lock_timeout', '100', true)
 ), gone AS (
-    -- Done is only what this deletes: a row that changed after the statement began
-    -- is locked in its new version, which the delete does not see.
-    DELETE FROM {{work}} w USING held h WHERE w.ctid = h.ctid
-    RETURNING h.seq, h.consumer, h.attempt, h.fence, h.last_seen, h.superseded, h.revision, h.handler, h.discarded, h.note
+    DELETE FROM {{work}} w
+    USING bound, unnest($1::bigint[], $2::text[], $3::bigint[], $4::int[], $5::text[], $6::boolean[], $7::text[])
+          AS i(seq, owner, fence, revision, handler, discarded, note)
+    WHERE w.seq = i.seq AND w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = i.owner AND w.fence = i.fence
+    RETURNING w.seq, w.consumer, w.attempt, w.fence, w.last_seen, i.revision < w.revision AS superseded,
+              i.revision, i.handler, i.discarded, i.note
 )
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
 SELECT seq, consumer, statement_timestamp(), attempt + 1, handler, revision, superseded, discarded, note, fence, last_seen, false
@@ -378,16 +411,10 @@ UPDATE {{work}} w SET lease_until = i.lease_until
 FROM unnest($1::bigint[], $2::timestamptz[]) AS i(seq, lease_until)
 WHERE w.seq = i.seq;
 
--- name: old_records
+-- name: old_done
 -- The done row is the token: whoever holds it may remove the message.
 SELECT seq FROM {{done}}
-WHERE consumer = $1 AND done_at <= statement_timestamp() - $2::bigint * interval '1 microsecond'
-ORDER BY done_at, seq LIMIT $3
-FOR UPDATE SKIP LOCKED;
-
--- name: old_payloads
-SELECT seq FROM {{done}}
-WHERE consumer = $1 AND NOT purged AND done_at <= statement_timestamp() - $2::bigint * interval '1 microsecond'
+WHERE consumer = $1 AND purged = $4 AND done_at <= statement_timestamp() - $2::bigint * interval '1 microsecond'
 ORDER BY done_at, seq LIMIT $3
 FOR UPDATE SKIP LOCKED;
 

@@ -196,14 +196,9 @@ ORDER BY w.lease_until, w.seq LIMIT ?2;
 -- name: extend
 UPDATE {{work}} SET lease_until = ?2 WHERE seq = ?1;
 
--- name: old_records
+-- name: old_done
 SELECT seq FROM {{done}}
-WHERE consumer = ?1 AND done_at <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - ?2
-ORDER BY done_at, seq LIMIT ?3;
-
--- name: old_payloads
-SELECT seq FROM {{done}}
-WHERE consumer = ?1 AND NOT purged AND done_at <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - ?2
+WHERE consumer = ?1 AND purged = ?4 AND done_at <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - ?2
 ORDER BY done_at, seq LIMIT ?3;
 
 -- name: purge_payloads

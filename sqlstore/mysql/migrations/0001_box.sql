@@ -80,8 +80,7 @@ CREATE TABLE IF NOT EXISTS {{done}} (
     fence      BIGINT NOT NULL,
     last_seen  BIGINT NOT NULL,
     purged     TINYINT NOT NULL,
-    KEY done_at (consumer, done_at),
-    KEY unpurged (consumer, purged, done_at)
+    KEY done_at (consumer, purged, done_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
 -- One row per group that has a head or waits for one: the lock that makes order.

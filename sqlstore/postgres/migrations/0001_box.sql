@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS {{work}} (
     revision       integer NOT NULL,
     last_error     text NOT NULL,
     last_seen      timestamptz NOT NULL
-);
+) WITH (vacuum_truncate = off); -- an emptied table would be planned as a tiny one
 
 CREATE INDEX IF NOT EXISTS {{prefix}}_work_ready ON {{work}} (consumer, ready_position) WHERE stage = 7;
 CREATE INDEX IF NOT EXISTS {{prefix}}_work_suspect ON {{work}} (consumer, ready_position) WHERE stage = 8;
@@ -77,8 +77,7 @@ CREATE TABLE IF NOT EXISTS {{done}} (
     purged     boolean NOT NULL
 );
 
-CREATE INDEX IF NOT EXISTS {{prefix}}_done_at ON {{done}} (consumer, done_at);
-CREATE INDEX IF NOT EXISTS {{prefix}}_done_unpurged ON {{done}} (consumer, done_at) WHERE NOT purged;
+CREATE INDEX IF NOT EXISTS {{prefix}}_done_at ON {{done}} (consumer, purged, done_at);
 
 -- One row per group that has a head or waits for one: the lock that makes order.
 CREATE TABLE IF NOT EXISTS {{lane}} (

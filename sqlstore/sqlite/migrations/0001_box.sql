@@ -79,8 +79,7 @@ CREATE TABLE IF NOT EXISTS {{done}} (
     purged     INTEGER NOT NULL
 );
 
-CREATE INDEX IF NOT EXISTS {{prefix}}_done_at ON {{done}} (consumer, done_at);
-CREATE INDEX IF NOT EXISTS {{prefix}}_done_unpurged ON {{done}} (consumer, done_at) WHERE NOT purged;
+CREATE INDEX IF NOT EXISTS {{prefix}}_done_at ON {{done}} (consumer, purged, done_at);
 
 -- One row per group that has a head or waits for one: the lock that makes order.
 CREATE TABLE IF NOT EXISTS {{lane}} (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -15,9 +16,9 @@ import (
 // goroutine owns its state: it alone claims, starts and counts. Runs, the
 // keeper, the settler and the reaper report to it.
 //
-//	claim ──▶ start ──▶ run ──▶ finished ──▶ settler ──▶ settled
-//	  ▲                  keeper renews the leases          │
-//	  └───────────────── slots ◀───────────────────────────┘
+//	claim ──▶ land ──▶ start ──▶ run ──▶ finish ──▶ settler ──▶ settle
+//	  ▲                   keeper renews the leases       │
+//	  └── slots, and what has ended, if it can go along ◀┘
 type Loop struct {
 	box    *Box
 	opts   LoopOptions
@@ -25,6 +26,7 @@ type Loop struct {
 
 	keeper   *Keeper
 	settler  *settler
+	landed   chan *flight  // claims that returned
 	finished chan *Job     // runs that returned
 	settled  chan *Job     // runs whose end is committed, or came too late
 	stopping chan struct{} // closed when nothing new may start
@@ -34,17 +36,24 @@ type Loop struct {
 	work     context.Context // what runs live in
 
 	// What follows belongs to the goroutine of Run.
-	busy      int    // slots whose handler runs
-	unsettled int    // messages that ran and are not settled
-	ended     []*Job // of those, what the settler does not have yet
+	busy      int       // slots whose handler runs
+	unsettled int       // messages that ran and are not settled
+	ended     []*Job    // of those, what nobody settles yet
+	waiting   []claimed // claimed ahead of the slots
+	flying    int       // claims under way
+	coming    int       // messages that those ask for
+	pace      pace
 	look      look
+	hinted    bool // since the last claim that looked everywhere
 	lastFull  time.Time
 	idle      time.Duration // from the last rest to its poll
 	poll      *time.Timer
-	retry     time.Time // when the next message of this loop can run again
-	solo      bool      // a suspect runs alone
-	clearing  time.Time // until when the slots empty for a suspect
-	probe     time.Time // when to look for suspects while busy
+	patience  *time.Timer // what was claimed ahead may wait so long
+	retry     time.Time   // when the next message of this loop can run again
+	solo      bool        // a suspect runs alone
+	over      bool        // nothing new may start
+	clearing  time.Time   // until when the slots empty for a suspect
+	probe     time.Time   // when to look for suspects while busy
 }
 
 // LoopOptions of a Loop. All are required.
@@ -100,8 +109,9 @@ const (
 func NewLoop(b *Box, r Runner, o LoopOptions) *Loop {
 	l := &Loop{
 		box: b, opts: o, runner: r, keeper: NewKeeper(b, o.Lease),
+		landed:   make(chan *flight, maxClaims),
 		finished: make(chan *Job, o.Concurrency),
-		settled:  make(chan *Job, o.Concurrency+o.Batch+1),
+		settled:  make(chan *Job, o.Concurrency+2*o.Batch+1),
 		stopping: make(chan struct{}),
 		halt:     make(chan struct{}),
 		look:     lookFull,
@@ -123,12 +133,15 @@ func (l *Loop) Run(ctx context.Context) error {
 	l.probe = l.nextProbe()
 	l.poll = time.NewTimer(l.idle)
 	defer l.poll.Stop()
+	l.patience = time.NewTimer(l.opts.Poll)
+	defer l.patience.Stop()
 	var owned sync.WaitGroup
 	owned.Go(func() { l.keeper.Run(chores) })
 	owned.Go(func() { l.settler.run(chores) })
 	owned.Go(func() { l.reap(chores) })
 	owned.Go(func() { l.box.listen(chores) })
 	err := l.serve(ctx)
+	l.over = true
 	close(l.stopping)
 	err = errors.Join(err, l.drain(kill))
 	stop()
@@ -143,13 +156,14 @@ func (l *Loop) serve(ctx context.Context) error {
 	defer unsubscribe()
 	for ctx.Err() == nil {
 		l.absorb()
-		if l.look != lookNot && l.room() > 0 {
-			if err := l.claim(ctx); err != nil && l.opts.UntilIdle {
-				return err
+		if l.mayClaim() {
+			if l.claim(ctx) {
+				continue
 			}
-			continue
 		}
-		l.hand()
+		if l.flying == 0 || l.look != lookReady {
+			l.hand() // else the next claim takes it along
+		}
 		if l.look == lookNot && l.opts.UntilIdle && l.held() == 0 {
 			return nil
 		}
@@ -157,22 +171,29 @@ func (l *Loop) serve(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-l.halt:
 			return nil
+		case f := <-l.landed:
+			if err := l.land(ctx, f); err != nil && l.opts.UntilIdle {
+				return err
+			}
 		case job := <-l.finished:
 			l.finish(job)
 		case job := <-l.settled:
 			l.settle(job)
 		case <-hints:
-			l.look = lookFull
+			l.look, l.hinted = lookFull, true
 		case <-l.poll.C:
-			l.look = lookFull
+			l.look, l.hinted = lookFull, true
+		case <-l.patience.C:
+			l.giveBack()
 		}
 	}
 	return nil
 }
 
 // absorb takes in all that has happened, so that the next claim is for all the
-// slots that are free by now.
+// slots that are free by now. Runs that return at once do so first.
 func (l *Loop) absorb() {
+	runtime.Gosched()
 	for {
 		select {
 		case job := <-l.finished:
@@ -182,220 +203,6 @@ func (l *Loop) absorb() {
 		default:
 			return
 		}
-	}
-}
-
-// held is how many messages this loop has leases on.
-func (l *Loop) held() int { return l.busy + l.unsettled }
-
-// room is how many messages may be claimed now. What is not settled yet holds
-// back claims only when a whole batch of it has gathered.
-func (l *Loop) room() int {
-	if l.solo || (!l.clearing.IsZero() && l.held() > 0 && time.Now().Before(l.clearing)) {
-		return 0
-	}
-	free := min(l.opts.Concurrency-l.busy, l.opts.Concurrency+l.opts.Batch-l.held())
-	return min(free, l.opts.Batch)
-}
-
-// claim fills the free slots and decides when to look again.
-func (l *Loop) claim(ctx context.Context) error {
-	now := time.Now()
-	full := l.look == lookFull || now.Sub(l.lastFull) >= l.opts.Poll
-	if full {
-		l.runner.Refresh(ctx)
-		l.lastFull = now
-	}
-	if l.suspects(ctx, now) {
-		return nil
-	}
-	asked := l.room()
-	msgs, err := l.request(ClaimRequest{Limit: asked, ReadyOnly: !full})
-	switch {
-	case err != nil:
-		l.rest(2 * l.idle)
-	case len(msgs) == asked:
-		l.look = lookReady
-	case !full:
-		// What was ready is gone; look once for what fell due before resting.
-		l.look = lookFull
-	case len(msgs) > 0:
-		l.rest(l.opts.Poll)
-	default:
-		l.rest(2 * l.idle)
-		if l.held() == 0 {
-			l.suspect(ctx)
-		}
-	}
-	l.startAll(ctx, msgs, now)
-	return err
-}
-
-// rest waits for a hint, the next poll, or the next retry that is known here.
-func (l *Loop) rest(d time.Duration) {
-	l.look = lookNot
-	l.idle = min(d, l.opts.MaxPoll)
-	wait := l.idle
-	if until := time.Until(l.retry); !l.retry.IsZero() {
-		if until > 0 {
-			wait = min(wait, until)
-		} else {
-			// There may be more of them soon.
-			l.retry, l.idle = time.Time{}, l.opts.Poll
-			wait = min(wait, l.idle)
-		}
-	}
-	l.poll.Reset(wait)
-}
-
-// expect notes when a message of the job can run again, so that its retry does
-// not wait for a poll.
-func (l *Loop) expect(job *Job) {
-	for i := range job.Ends {
-		e := &job.Ends[i]
-		delay := e.Delay
-		if e.Verb == Abandon && delay == 0 && e.Message != nil {
-			delay = postroom.DefaultBackoff(e.Message.Attempt + 1)
-		}
-		if (e.Verb != Abandon && e.Verb != Release) || delay <= 0 {
-			continue
-		}
-		// The delay counts from the settling, a moment later.
-		at := time.Now().Add(delay + retrySlack)
-		if l.retry.IsZero() || at.Before(l.retry) {
-			l.retry = at
-			if l.look == lookNot {
-				l.rest(l.idle)
-			}
-		}
-	}
-}
-
-// request claims for this loop. It outlasts the end of Run's context: a claim
-// that is cut off leaves leases behind that nobody knows of.
-func (l *Loop) request(req ClaimRequest) ([]*postroom.Message, error) {
-	ctx, cancel := context.WithTimeout(l.lasting, l.opts.Lease/renewAt)
-	defer cancel()
-	req.Owner, req.Lease = l.opts.Owner, l.opts.Lease
-	var (
-		msgs []*postroom.Message
-		err  error
-	)
-	if ex := l.box.exchanger(); ex != nil && req.ReadyOnly && !req.Suspect && len(l.ended) > 0 {
-		msgs, err = l.exchange(ctx, ex, req)
-	} else {
-		l.hand()
-		msgs, err = l.box.Claim(ctx, req)
-	}
-	if err != nil {
-		l.keeper.note(err)
-		l.box.log.WarnContext(ctx, "claim failed, will try again", "error", err)
-	}
-	return msgs, err
-}
-
-// exchange settles what has ended with the claim. What that leaves open is the
-// settler's.
-func (l *Loop) exchange(ctx context.Context, ex Exchanger, req ClaimRequest) ([]*postroom.Message, error) {
-	n := min(len(l.ended), settleWidth)
-	jobs := l.ended[:n:n]
-	l.ended = l.ended[n:]
-	l.hand()
-	var ends []End
-	for _, j := range jobs {
-		ends = append(ends, j.Ends...)
-	}
-	results, msgs, err := l.box.exchange(ctx, ex, ends, req)
-	if err != nil {
-		l.settler.add(jobs...)
-		return nil, err
-	}
-	done, again := conclude(jobs, results)
-	l.settler.add(again...)
-	for _, j := range done {
-		l.settle(j)
-	}
-	return msgs, nil
-}
-
-// hand gives the settler what has ended.
-func (l *Loop) hand() {
-	if len(l.ended) > 0 {
-		l.settler.add(l.ended...)
-		l.ended = nil
-	}
-}
-
-// startAll starts what was claimed. It puts back what came too late, and what an
-// earlier run of this process has not let go of.
-func (l *Loop) startAll(ctx context.Context, msgs []*postroom.Message, asked time.Time) {
-	if ctx.Err() != nil {
-		l.putBack(0, msgs...)
-		return
-	}
-	fresh := make([]*postroom.Message, 0, len(msgs))
-	for _, m := range msgs {
-		if l.box.run(m) {
-			fresh = append(fresh, m)
-		} else {
-			l.putBack(l.opts.Lease/renewAt, m)
-		}
-	}
-	for _, part := range l.runner.Split(fresh) {
-		l.start(part, asked)
-	}
-}
-
-// putBack releases messages that are not run.
-func (l *Loop) putBack(delay time.Duration, msgs ...*postroom.Message) {
-	if len(msgs) == 0 {
-		return
-	}
-	job := &Job{Messages: msgs, loop: l}
-	for _, m := range msgs {
-		job.Release(m, delay)
-	}
-	l.unsettled += len(msgs)
-	l.settler.add(job)
-}
-
-func (l *Loop) start(part Part, asked time.Time) {
-	leases := make([]postroom.Lease, len(part.Messages))
-	for i, m := range part.Messages {
-		leases[i] = m.Lease
-	}
-	ctx, hold := l.keeper.Hold(l.work, asked, leases...)
-	job := &Job{Messages: part.Messages, loop: l, hold: hold}
-	l.busy += len(part.Messages)
-	go func() {
-		defer func() { l.finished <- job }()
-		part.Run(ctx, job)
-	}()
-}
-
-// finish takes back the slots of a run. Its end is settled with the next claim,
-// or by the settler when there is none.
-func (l *Loop) finish(job *Job) {
-	l.busy -= len(job.Messages)
-	l.unsettled += len(job.Messages)
-	for _, m := range job.Messages {
-		l.box.ran(m)
-	}
-	l.ended = append(l.ended, job)
-	l.expect(job)
-}
-
-// settle forgets a job. The next of a group can run now.
-func (l *Loop) settle(job *Job) {
-	l.unsettled -= len(job.Messages)
-	job.drop()
-	for _, m := range job.Messages {
-		if m.Group != "" {
-			l.look = max(l.look, lookReady)
-		}
-	}
-	if l.held() == 0 {
-		l.solo = false
 	}
 }
 
@@ -415,9 +222,12 @@ func (l *Loop) drain(kill context.CancelCauseFunc) error {
 		halt = nil
 		over = time.After(grace)
 	}
+	l.release()
 	for l.held() > 0 {
 		l.hand()
 		select {
+		case f := <-l.landed:
+			_ = l.land(l.lasting, f) // what it brought is put back
 		case job := <-l.finished:
 			l.finish(job)
 		case job := <-l.settled:

@@ -15,7 +15,8 @@ type Job struct {
 
 	loop *Loop
 	// hold is nil when the messages were only put back.
-	hold *Hold
+	hold  *Hold
+	began time.Time
 }
 
 // Release ends the lease of a message that was not run, at no cost.

@@ -24,7 +24,7 @@ const (
 	settlePause    = 50 * time.Millisecond
 	maxSettlePause = 2 * time.Second
 	// settleWidth is how many jobs are settled together at most.
-	settleWidth = 256
+	settleWidth = 500
 )
 
 func newSettler(b *Box, k *Keeper, settled chan<- *Job) *settler {

@@ -13,12 +13,15 @@ func (l *Loop) suspect(ctx context.Context) {
 	l.clearing = time.Time{}
 	asked := time.Now()
 	msgs, err := l.request(ClaimRequest{Limit: 1, Suspect: true})
-	if err != nil || len(msgs) == 0 {
+	if err != nil {
+		l.failed(ctx, err)
+	}
+	if len(msgs) == 0 {
 		return
 	}
 	l.solo = true
 	l.look = lookFull
-	l.startAll(ctx, msgs, asked)
+	l.take(ctx, msgs, asked)
 }
 
 // suspects keeps a loop that is always busy from never running a suspect. Now
@@ -38,7 +41,10 @@ func (l *Loop) suspects(ctx context.Context, now time.Time) bool {
 	}
 	l.probe = l.nextProbe()
 	msgs, err := l.request(ClaimRequest{Limit: 1, Suspect: true, ReadyOnly: true})
-	if err != nil || len(msgs) == 0 {
+	if err != nil {
+		l.failed(ctx, err)
+	}
+	if len(msgs) == 0 {
 		return false
 	}
 	l.putBack(0, msgs...)

@@ -132,6 +132,30 @@ type (
 	bytesCell []byte
 )
 
+// Drivers that know the type of a column set a cell without an interface value
+// in between, which would have to be allocated.
+
+// SetInt sets a number.
+func (c *intCell) SetInt(n int64) { *c = intCell(n) }
+
+// SetInt sets a number.
+func (c *countCell) SetInt(n int64) { *c = countCell(n) }
+
+// SetInt sets a stage.
+func (c *stageCell) SetInt(n int64) { *c = stageCell(n) }
+
+// SetInt sets a mode.
+func (c *guardCell) SetInt(n int64) { *c = guardCell(n) }
+
+// SetInt sets a truth, which is any number but 0.
+func (c *boolCell) SetInt(n int64) { *c = n != 0 }
+
+// SetText sets a text.
+func (c *textCell) SetText(s string) { *c = textCell(s) }
+
+// SetTime sets a time, in UTC.
+func (c *timeCell) SetTime(t time.Time) { *c = timeCell(t) }
+
 func (c *countCell) Scan(v any) error { return scanInt(v, func(n int64) { *c = countCell(n) }) }
 func (c *stageCell) Scan(v any) error { return scanInt(v, func(n int64) { *c = stageCell(n) }) }
 func (c *guardCell) Scan(v any) error { return scanInt(v, func(n int64) { *c = guardCell(n) }) }

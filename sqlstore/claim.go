@@ -118,20 +118,23 @@ type claimedMessage struct {
 	now  time.Time
 }
 
-func scanClaimed(r Rows, claimed *[]*claimedMessage) error {
+func scanClaimed(r Rows, owner string, claimed *[]*claimedMessage) error {
 	c := new(claimedMessage)
 	*claimed = append(*claimed, c)
-	return r.Scan(append(append(messageCells(&c.Message), workCells(&c.work)...), (*timeCell)(&c.now))...)
+	c.work.Owner = owner
+	return r.Scan(append(append(messageCells(&c.Message), claimCells(&c.work)...), (*timeCell)(&c.now))...)
 }
 
-func (q *session) claimArgs(limit int, req box.ClaimRequest) []any {
-	return q.values([]any{req.Consumer, int64(limit), req.Owner, micros(req.Lease)})
+func (q *session) claimArgs(limit int, req box.ClaimRequest, from int64) []any {
+	return q.values([]any{req.Consumer, int64(limit), req.Owner, micros(req.Lease), from})
 }
 
 func (q *session) claim(ctx context.Context, name string, limit int, req box.ClaimRequest) ([]*claimedMessage, error) {
 	var claimed []*claimedMessage
-	scan := func(r Rows) error { return scanClaimed(r, &claimed) }
-	args := q.claimArgs(limit, req)
+	from, note := q.store.floors.of(req)
+	defer func() { note(claimed) }()
+	scan := func(r Rows) error { return scanClaimed(r, req.Owner, &claimed) }
+	args := q.claimArgs(limit, req, from)
 	if !q.has("claimed") {
 		return claimed, q.query(ctx, name, scan, args...)
 	}
@@ -147,7 +150,7 @@ func (q *session) claim(ctx context.Context, name string, limit int, req box.Cla
 	}
 	if q.has("lease") {
 		// Nor can it lock and update in one statement.
-		if err := q.each(ctx, "lease", seqRows(seqs), nil, args[2:]...); err != nil {
+		if err := q.each(ctx, "lease", seqRows(seqs), nil, args[2], args[3]); err != nil {
 			return nil, err
 		}
 	}

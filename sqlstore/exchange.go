@@ -60,9 +60,11 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 		q       = &session{store: s}
 		claimed []*claimedMessage
 	)
+	from, note := s.floors.of(req)
+	defer func() { note(claimed) }()
 	claim := Step{
-		Query: q.text("claim"), Args: q.claimArgs(req.Limit, req),
-		Scan: func(r Rows) error { return scanClaimed(r, &claimed) },
+		Query: q.text("claim"), Args: q.claimArgs(req.Limit, req, from),
+		Scan: func(r Rows) error { return scanClaimed(r, req.Owner, &claimed) },
 	}
 	steps := []Step{claim}
 	if len(a.rows) > 0 {

@@ -32,6 +32,14 @@ func workCells(w *box.Work) []any {
 	}
 }
 
+// claimCells are where the columns of a work row are read to that a claim gives.
+func claimCells(w *box.Work) []any {
+	return []any{
+		(*intCell)(&w.Seq), (*intCell)(&w.ReadyPosition), (*countCell)(&w.Attempt), (*timeCell)(&w.Expires),
+		(*intCell)(&w.Fence), (*timeCell)(&w.Until), (*countCell)(&w.Revision), (*textCell)(&w.LastError), (*timeCell)(&w.LastSeen),
+	}
+}
+
 // doneValues are the values of insert_done.
 func doneValues(d *box.Done) []any {
 	return []any{

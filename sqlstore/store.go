@@ -46,6 +46,7 @@ type Store struct {
 	// writer admits one writing transaction at a time where the database does.
 	writer chan struct{}
 	closed atomic.Bool
+	floors floors
 	// accepted: the server was found to be one that can be used.
 	accepted atomic.Bool
 }

@@ -327,13 +327,13 @@ WHERE l.head IS NULL;
 -- A statement of its own: inside an update, SKIP LOCKED waits all the same. The
 -- index gives the order, so that no row beyond the limit is locked.
 SELECT seq FROM {{work}} FORCE INDEX (shelf)
-WHERE consumer = $1 AND shelf = 7 AND line = ''
+WHERE consumer = $1 AND shelf = 7 AND line = '' AND turn >= $5
 ORDER BY turn LIMIT $2
 FOR UPDATE SKIP LOCKED;
 
 -- name: claim_suspect
 SELECT seq FROM {{work}} FORCE INDEX (shelf)
-WHERE consumer = $1 AND shelf = 8 AND line = ''
+WHERE consumer = $1 AND shelf = 8 AND line = '' AND turn >= $5
 ORDER BY turn LIMIT $2
 FOR UPDATE SKIP LOCKED;
 
@@ -345,8 +345,7 @@ SET w.stage = 9, w.owner = $2, w.fence = w.fence + 1, w.guard = 0, w.lease_until
 -- name: claimed
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 FROM JSON_TABLE($1, '$[*]' COLUMNS (seq BIGINT PATH '$[0]')) AS i
 STRAIGHT_JOIN {{work}} w FORCE INDEX (PRIMARY) ON w.seq = i.seq

@@ -356,7 +356,7 @@ WHERE l.consumer = i.consumer AND l.grp = i.grp AND l.head IS NULL;
 -- ctid: a third faster than by key.
 WITH picked AS MATERIALIZED (
     SELECT ctid FROM {{work}}
-    WHERE consumer = $1 AND stage = 7
+    WHERE consumer = $1 AND ready_position >= $5 AND stage = 7
     ORDER BY ready_position LIMIT $2
     FOR UPDATE SKIP LOCKED
 ), leased AS (
@@ -364,19 +364,18 @@ WITH picked AS MATERIALIZED (
     SET stage = 9, owner = $3, fence = w.fence + 1, guard = 0,
         lease_until = statement_timestamp() + $4::bigint * interval '1 microsecond'
     FROM picked p WHERE w.ctid = p.ctid
-    RETURNING w.*
+    RETURNING w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen
 )
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp()
+       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen, statement_timestamp()
 FROM leased w JOIN {{message}} m ON m.seq = w.seq
 ORDER BY w.ready_position;
 
 -- name: claim_suspect
 WITH picked AS MATERIALIZED (
     SELECT ctid FROM {{work}}
-    WHERE consumer = $1 AND stage = 8
+    WHERE consumer = $1 AND ready_position >= $5 AND stage = 8
     ORDER BY ready_position LIMIT $2
     FOR UPDATE SKIP LOCKED
 ), leased AS (
@@ -384,12 +383,11 @@ WITH picked AS MATERIALIZED (
     SET stage = 9, owner = $3, fence = w.fence + 1, guard = 0,
         lease_until = statement_timestamp() + $4::bigint * interval '1 microsecond'
     FROM picked p WHERE w.ctid = p.ctid
-    RETURNING w.*
+    RETURNING w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen
 )
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp()
+       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen, statement_timestamp()
 FROM leased w JOIN {{message}} m ON m.seq = w.seq
 ORDER BY w.ready_position;
 

@@ -162,21 +162,20 @@ DELETE FROM {{lane}} WHERE consumer = ?1 AND grp = ?2 AND head IS NULL;
 UPDATE {{work}}
 SET stage = 9, owner = ?3, fence = fence + 1, guard = 0,
     lease_until = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + ?4
-WHERE seq IN (SELECT seq FROM {{work}} WHERE consumer = ?1 AND stage = 7 ORDER BY ready_position LIMIT ?2)
+WHERE seq IN (SELECT seq FROM {{work}} WHERE consumer = ?1 AND ready_position >= ?5 AND stage = 7 ORDER BY ready_position LIMIT ?2)
 RETURNING seq;
 
 -- name: claim_suspect
 UPDATE {{work}}
 SET stage = 9, owner = ?3, fence = fence + 1, guard = 0,
     lease_until = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + ?4
-WHERE seq IN (SELECT seq FROM {{work}} WHERE consumer = ?1 AND stage = 8 ORDER BY ready_position LIMIT ?2)
+WHERE seq IN (SELECT seq FROM {{work}} WHERE consumer = ?1 AND ready_position >= ?5 AND stage = 8 ORDER BY ready_position LIMIT ?2)
 RETURNING seq;
 
 -- name: claimed
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen,
        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
 FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq WHERE w.seq = ?1;
 

@@ -396,7 +396,7 @@ OUTPUT inserted.seq
 FROM {{work}} w WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
 JOIN (
     SELECT TOP (@p2) c.seq FROM {{work}} c WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, INDEX({{prefix}}_work_ready))
-    WHERE c.consumer = @p1 AND c.stage = 7 AND c.fence >= 0
+    WHERE c.consumer = @p1 AND c.ready_position >= @p5 AND c.stage = 7 AND c.fence >= 0
     ORDER BY c.ready_position
 ) c ON c.seq = w.seq;
 
@@ -408,7 +408,7 @@ OUTPUT inserted.seq
 FROM {{work}} w WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
 JOIN (
     SELECT TOP (@p2) c.seq FROM {{work}} c WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, INDEX({{prefix}}_work_suspect))
-    WHERE c.consumer = @p1 AND c.stage = 8 AND c.fence >= 0
+    WHERE c.consumer = @p1 AND c.ready_position >= @p5 AND c.stage = 8 AND c.fence >= 0
     ORDER BY c.ready_position
 ) c ON c.seq = w.seq;
 
@@ -417,8 +417,7 @@ JOIN (
 -- work row.
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen,
        DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())
 FROM OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i
 JOIN {{work}} w WITH (FORCESEEK) ON w.seq = i.seq
@@ -446,15 +445,10 @@ UPDATE w SET lease_until = i.lease_until
 FROM {{work}} w WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', lease_until BIGINT '$[1]') AS i ON i.seq = w.seq;
 
--- name: old_records
+-- name: old_done
 -- The done row is the token: whoever holds it may remove the message.
 SELECT TOP (@p3) d.seq FROM {{done}} d WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, INDEX({{prefix}}_done_at))
-WHERE d.consumer = @p1 AND d.done_at <= DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) - @p2 AND d.runs >= 0
-ORDER BY d.done_at, d.seq;
-
--- name: old_payloads
-SELECT TOP (@p3) d.seq FROM {{done}} d WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, INDEX({{prefix}}_done_unpurged))
-WHERE d.consumer = @p1 AND d.purged = 0 AND d.done_at <= DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) - @p2 AND d.runs >= 0
+WHERE d.consumer = @p1 AND d.purged = @p4 AND d.done_at <= DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) - @p2 AND d.runs >= 0
 ORDER BY d.done_at, d.seq;
 
 -- name: purge_payloads

@@ -95,8 +95,32 @@ func (s *side) puts(puts []put) []box.Put {
 
 func (p *pair) put(puts ...put) {
 	p.tb.Helper()
-	p.putTx(nil, nil, puts)
+	if p.unordered(puts) {
+		for i := range puts {
+			p.putTx(nil, nil, puts[i:i+1])
+		}
+	} else {
+		p.putTx(nil, nil, puts)
+	}
 	p.same()
+}
+
+// unordered reports whether the turns of a batch may differ: without a group
+// there is no order, and a message that is known and becomes ready may take its
+// turn behind the new ones of its batch.
+func (p *pair) unordered(puts []put) bool {
+	for i := range puts {
+		if puts[i].Message.Group != "" {
+			return false // then the batch keeps its order as a whole
+		}
+	}
+	for i := range puts {
+		rec, err := p.model.Store.Get(p.ctx, puts[i].Message.Key())
+		if err == nil && rec.State != postroom.StateDone && rec.Stage != postroom.StageReady && rec.Stage != postroom.StageDead {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *pair) putTx(modelTx, storeTx postroom.Tx, puts []put) {

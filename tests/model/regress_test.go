@@ -25,9 +25,9 @@ var regressions = []struct {
 		p.claim(claimOf(1))
 		p.first("1")
 	}},
-	{"a batch keeps its order, also where messages were seen in another", func(p *pair) {
+	{"a batch keeps its order within a group, also where messages were seen in another", func(p *pair) {
 		p.put(look("1"), look("2"))
-		p.put(queue("2"), queue("1"), queue("3"))
+		p.put(queue("2", inGroup("g")), queue("1", inGroup("g")), queue("3", inGroup("g")))
 		p.claim(claimOf(1))
 		p.first("2")
 	}},
@@ -42,7 +42,7 @@ var regressions = []struct {
 	{"a guarded run that was lost is told when its message comes again", func(p *pair) {
 		p.put(guard("1", releasing))
 		p.pass(10 * minute)
-		p.put(queue("1"), queue("2"))
+		p.put(queue("1", inGroup("g")), queue("2", inGroup("g")))
 		p.claim(claimOf(1))
 		p.first("1")
 	}},

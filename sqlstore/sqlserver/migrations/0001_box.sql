@@ -103,10 +103,7 @@ CREATE TABLE {{done}} (
 );
 
 IF INDEXPROPERTY(OBJECT_ID(N'{{done}}'), N'{{prefix}}_done_at', 'IndexID') IS NULL
-CREATE INDEX {{prefix}}_done_at ON {{done}} (consumer, done_at);
-
-IF INDEXPROPERTY(OBJECT_ID(N'{{done}}'), N'{{prefix}}_done_unpurged', 'IndexID') IS NULL
-CREATE INDEX {{prefix}}_done_unpurged ON {{done}} (consumer, done_at) WHERE purged = 0;
+CREATE INDEX {{prefix}}_done_at ON {{done}} (consumer, purged, done_at);
 
 -- One row per group that has a head or waits for one: the lock that makes order.
 IF OBJECT_ID(N'{{lane}}') IS NULL

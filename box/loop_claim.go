@@ -1,0 +1,198 @@
+package box
+
+import (
+	"context"
+	"time"
+
+	"github.com/postroom/postroom"
+)
+
+// maxClaims is how many claims are under way at once: while the database commits
+// one, it works on the other.
+const maxClaims = 2
+
+// A flight is a claim under way. It takes along what has ended.
+type flight struct {
+	req   ClaimRequest
+	asked time.Time
+	jobs  []*Job
+	// What it brings back.
+	settled []Settled
+	msgs    []*postroom.Message
+	err     error
+}
+
+// held is how many messages this loop has leases on, or may have soon.
+func (l *Loop) held() int { return l.busy + l.unsettled + len(l.waiting) + l.coming }
+
+// room is how many messages may be claimed now: for the slots that are free, and
+// for those that will be when the claim returns. What is not settled yet holds
+// back claims only when a whole batch of it has gathered.
+func (l *Loop) room() int {
+	if l.solo || (!l.clearing.IsZero() && l.held() > 0 && time.Now().Before(l.clearing)) {
+		return 0
+	}
+	slots := l.opts.Concurrency + l.pace.ahead(l.opts.Concurrency, l.opts.Batch)
+	free := slots - l.busy - len(l.waiting) - l.coming
+	return min(free, slots+l.opts.Batch-l.held(), l.opts.Batch)
+}
+
+// mayClaim reports whether a claim may start. A second one does only behind one
+// that is sure to find something, and only for as many messages.
+func (l *Loop) mayClaim() bool {
+	if l.look == lookNot {
+		return false
+	}
+	room := l.room()
+	if l.flying == 0 {
+		return room > 0
+	}
+	return l.look == lookReady && l.flying < maxClaims && room >= l.coming
+}
+
+// claim starts a claim for the room there is. It is false if nothing changed.
+func (l *Loop) claim(ctx context.Context) bool {
+	now := time.Now()
+	full := l.look == lookFull || now.Sub(l.lastFull) >= l.opts.Poll
+	if full {
+		l.runner.Refresh(ctx)
+		l.lastFull, l.hinted = now, false
+	}
+	if l.suspects(ctx, now) {
+		return true
+	}
+	if l.look == lookFull {
+		l.look = lookNot
+	}
+	f := &flight{asked: now, req: ClaimRequest{Limit: l.room(), ReadyOnly: !full}}
+	if f.req.ReadyOnly && l.box.exchanger() != nil {
+		n := min(len(l.ended), settleWidth)
+		f.jobs, l.ended = l.ended[:n:n], l.ended[n:]
+	}
+	l.hand()
+	l.flying++
+	l.coming += f.req.Limit
+	go func() {
+		l.fetch(f)
+		l.landed <- f
+	}()
+	return true
+}
+
+// fetch claims, and settles what the flight took along with the same commit. It
+// outlasts the end of Run's context: a claim that is cut off leaves leases
+// behind that nobody knows of.
+func (l *Loop) fetch(f *flight) {
+	if len(f.jobs) == 0 {
+		f.msgs, f.err = l.request(f.req)
+		return
+	}
+	ctx, cancel := context.WithTimeout(l.lasting, l.opts.Lease/renewAt)
+	defer cancel()
+	var ends []End
+	for _, j := range f.jobs {
+		ends = append(ends, j.Ends...)
+	}
+	req := f.req
+	req.Owner, req.Lease = l.opts.Owner, l.opts.Lease
+	f.settled, f.msgs, f.err = l.box.exchange(ctx, l.box.exchanger(), ends, req)
+}
+
+// request claims for this loop.
+func (l *Loop) request(req ClaimRequest) ([]*postroom.Message, error) {
+	ctx, cancel := context.WithTimeout(l.lasting, l.opts.Lease/renewAt)
+	defer cancel()
+	req.Owner, req.Lease = l.opts.Owner, l.opts.Lease
+	return l.box.Claim(ctx, req)
+}
+
+// land takes in what a claim brought, and decides when to look again.
+func (l *Loop) land(ctx context.Context, f *flight) error {
+	l.flying--
+	l.coming -= f.req.Limit
+	l.pace.flown(time.Since(f.asked))
+	if f.err != nil {
+		l.failed(ctx, f.err)
+		l.settler.add(f.jobs...)
+		l.rest(2 * l.idle)
+		return f.err
+	}
+	done, again := conclude(f.jobs, f.settled)
+	l.settler.add(again...)
+	for _, j := range done {
+		l.settle(j)
+	}
+	l.take(ctx, f.msgs, f.asked)
+	switch {
+	case len(f.msgs) == f.req.Limit:
+		l.look = max(l.look, lookReady)
+	case f.req.ReadyOnly:
+		// What was ready is gone; look once for what fell due before resting.
+		l.look = lookFull
+	case len(f.msgs) > 0:
+		l.rest(l.opts.Poll)
+	default:
+		l.rest(2 * l.idle)
+		if l.held() == 0 && !l.over {
+			l.suspect(ctx)
+		}
+	}
+	return nil
+}
+
+func (l *Loop) failed(ctx context.Context, err error) {
+	l.keeper.note(err)
+	l.box.log.WarnContext(ctx, "claim failed, will try again", "error", err)
+}
+
+// rest waits for a hint, the next poll, or the next retry that is known here. A
+// hint that came while the last look was under way is followed at once.
+func (l *Loop) rest(d time.Duration) {
+	l.look = lookNot
+	if l.hinted {
+		l.look = lookFull
+	}
+	l.idle = min(d, l.opts.MaxPoll)
+	wait := l.idle
+	if until := time.Until(l.retry); !l.retry.IsZero() {
+		if until > 0 {
+			wait = min(wait, until)
+		} else {
+			// There may be more of them soon.
+			l.retry, l.idle = time.Time{}, l.opts.Poll
+			wait = min(wait, l.idle)
+		}
+	}
+	l.poll.Reset(wait)
+}
+
+// expect notes when a message of the job can run again, so that its retry does
+// not wait for a poll.
+func (l *Loop) expect(job *Job) {
+	for i := range job.Ends {
+		e := &job.Ends[i]
+		delay := e.Delay
+		if e.Verb == Abandon && delay == 0 && e.Message != nil {
+			delay = postroom.DefaultBackoff(e.Message.Attempt + 1)
+		}
+		if (e.Verb != Abandon && e.Verb != Release) || delay <= 0 {
+			continue
+		}
+		// The delay counts from the settling, a moment later.
+		at := time.Now().Add(delay + retrySlack)
+		if l.retry.IsZero() || at.Before(l.retry) {
+			l.retry = at
+			if l.look == lookNot {
+				l.rest(l.idle)
+			}
+		}
+	}
+}
+
+// hand gives the settler what has ended.
+func (l *Loop) hand() {
+	if len(l.ended) > 0 {
+		l.settler.add(l.ended...)
+		l.ended = nil
+	}
+}

@@ -1,0 +1,145 @@
+package box
+
+import (
+	"context"
+	"time"
+
+	"github.com/postroom/postroom"
+)
+
+// claimed is a message that waits for a slot. It was claimed for one that was
+// sure to be free soon, and goes back if that turns out to be wrong.
+type claimed struct {
+	*postroom.Message
+	asked time.Time // when its claim was made
+	at    time.Time // when it came
+}
+
+// take lets messages wait for their slots. It puts back what came too late, and
+// what an earlier run of this process has not let go of.
+func (l *Loop) take(ctx context.Context, msgs []*postroom.Message, asked time.Time) {
+	if l.over || ctx.Err() != nil {
+		l.putBack(0, msgs...)
+		return
+	}
+	now := time.Now()
+	for _, m := range msgs {
+		if l.box.run(m) {
+			l.waiting = append(l.waiting, claimed{m, asked, now})
+		} else {
+			l.putBack(l.opts.Lease/renewAt, m)
+		}
+	}
+	l.fill()
+}
+
+// fill starts what waits, as far as slots are free.
+func (l *Loop) fill() {
+	for {
+		n := min(l.opts.Concurrency-l.busy, l.opts.Batch, len(l.waiting))
+		if n <= 0 {
+			break
+		}
+		next, asked := l.waiting[:n], l.waiting[0].asked
+		l.waiting = l.waiting[n:]
+		for _, part := range l.runner.Split(l.current(next)) {
+			l.start(part, asked)
+		}
+	}
+	if len(l.waiting) > 0 {
+		l.patience.Reset(l.longest() - time.Since(l.waiting[0].at))
+	}
+}
+
+// current gives the messages whose leases last.
+func (l *Loop) current(all []claimed) []*postroom.Message {
+	msgs := make([]*postroom.Message, 0, len(all))
+	for _, c := range all {
+		if time.Since(c.asked) < l.opts.Lease {
+			msgs = append(msgs, c.Message)
+		} else {
+			l.box.forget(c.Message) // by now it may be somebody else's
+		}
+	}
+	return msgs
+}
+
+// longest is how long a message may wait for a slot: others could run it.
+func (l *Loop) longest() time.Duration { return min(l.opts.Poll, l.opts.Lease/renewAt) }
+
+// giveBack releases what has waited too long, with all that came behind it.
+func (l *Loop) giveBack() {
+	if len(l.waiting) == 0 {
+		return
+	}
+	if left := l.longest() - time.Since(l.waiting[0].at); left > 0 {
+		l.patience.Reset(left)
+		return
+	}
+	l.pace.stuck(l.opts.Poll)
+	l.release()
+}
+
+// release puts back all that waits.
+func (l *Loop) release() {
+	for _, c := range l.waiting {
+		l.box.forget(c.Message)
+		l.putBack(0, c.Message)
+	}
+	l.waiting = nil
+}
+
+// putBack releases messages that are not run.
+func (l *Loop) putBack(delay time.Duration, msgs ...*postroom.Message) {
+	if len(msgs) == 0 {
+		return
+	}
+	job := &Job{Messages: msgs, loop: l}
+	for _, m := range msgs {
+		job.Release(m, delay)
+	}
+	l.unsettled += len(msgs)
+	l.settler.add(job)
+}
+
+func (l *Loop) start(part Part, asked time.Time) {
+	leases := make([]postroom.Lease, len(part.Messages))
+	for i, m := range part.Messages {
+		leases[i] = m.Lease
+	}
+	ctx, hold := l.keeper.Hold(l.work, asked, leases...)
+	job := &Job{Messages: part.Messages, loop: l, hold: hold, began: time.Now()}
+	l.busy += len(part.Messages)
+	go func() {
+		defer func() { l.finished <- job }()
+		part.Run(ctx, job)
+	}()
+}
+
+// finish takes back the slots of a run. Its end is settled with the next claim,
+// or by the settler when there is none.
+func (l *Loop) finish(job *Job) {
+	l.busy -= len(job.Messages)
+	l.unsettled += len(job.Messages)
+	l.pace.ran(time.Since(job.began))
+	for _, m := range job.Messages {
+		l.box.ran(m)
+	}
+	l.ended = append(l.ended, job)
+	l.expect(job)
+	l.fill()
+}
+
+// settle forgets a job. The next of a group can run now.
+func (l *Loop) settle(job *Job) {
+	l.unsettled -= len(job.Messages)
+	job.drop()
+	for _, m := range job.Messages {
+		if m.Group != "" {
+			l.look = max(l.look, lookReady)
+		}
+	}
+	if l.held() == 0 {
+		l.solo = false
+	}
+}

@@ -1,0 +1,87 @@
+package sqlstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/postroom/postroom/box"
+)
+
+const (
+	// floorLag is how many messages a claim looks back, beyond which it expects
+	// nothing that is ready: what was claimed is still in the index for as long as
+	// somebody's old snapshot could see it.
+	floorLag = 4000
+	// scanEvery is how often a claim looks at everything that is ready, for what
+	// took its turn long before it was committed. It costs at most a tenth of the
+	// time.
+	scanEvery = 5 * time.Second
+	scanShare = 10
+)
+
+// floors are where the claims of each consumer begin.
+type floors struct {
+	mu  sync.Mutex
+	all map[string]*floor
+}
+
+// A floor follows the turns of what was claimed here.
+type floor struct {
+	from   int64
+	recent []turn
+	count  int       // messages in recent
+	scan   time.Time // when to look at everything again
+}
+
+// A turn is the last one of a claim of so many messages.
+type turn struct {
+	position int64
+	messages int
+}
+
+// of gives where a claim is to begin. note must be told what it brought.
+func (f *floors) of(req box.ClaimRequest) (from int64, note func([]*claimedMessage)) {
+	if req.Suspect {
+		return 0, func([]*claimedMessage) {}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = map[string]*floor{}
+	}
+	own := f.all[req.Consumer]
+	if own == nil {
+		own = &floor{}
+		f.all[req.Consumer] = own
+	}
+	now := time.Now()
+	if from = own.from; !now.Before(own.scan) {
+		from = 0
+		own.scan = now.Add(scanEvery)
+	}
+	return from, func(claimed []*claimedMessage) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if from == 0 {
+			own.scan = now.Add(max(scanEvery, scanShare*time.Since(now)))
+		}
+		own.note(claimed)
+	}
+}
+
+func (f *floor) note(claimed []*claimedMessage) {
+	var last int64
+	for _, c := range claimed {
+		last = max(last, c.work.ReadyPosition)
+	}
+	if len(claimed) == 0 {
+		return
+	}
+	f.recent = append(f.recent, turn{last, len(claimed)})
+	f.count += len(claimed)
+	for f.count-f.recent[0].messages >= floorLag {
+		f.from = max(f.from, f.recent[0].position)
+		f.count -= f.recent[0].messages
+		f.recent = f.recent[1:]
+	}
+}

@@ -57,11 +57,13 @@ func TestNever17_worker_claims_what_falls_due_at_once_at_the_pace_of_its_slots(t
 		if n := most.Load(); n > slots {
 			t.Errorf("%d handlers ran at once in %d slots", n, slots)
 		}
-		if n := asked.Load(); n > slots {
-			t.Errorf("a claim was for %d, with %d slots", n, slots)
+		if n := asked.Load(); n > batch {
+			t.Errorf("a claim was for %d, the batch is %d", n, batch)
 		}
-		if n := held.Load(); n == 0 || n > slots+batch {
-			t.Errorf("%d messages were leased at once, want some and at most %d", n, slots+batch)
+		// What runs, what the slots get through during a claim, and what is not
+		// settled yet.
+		if n := held.Load(); n == 0 || n > slots+2*batch {
+			t.Errorf("%d messages were leased at once, want some and at most %d", n, slots+2*batch)
 		}
 	})
 }

@@ -20,11 +20,12 @@ import (
 )
 
 // onEachDatabase runs a test on a fresh SQLite file and in a fresh database of
-// PostgreSQL and MariaDB, where there is a server.
+// each server that there is.
 func onEachDatabase(t *testing.T, test func(t *testing.T, db string)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "box #1 %41.db")) })
 	t.Run("postgres", func(t *testing.T) { test(t, freshPostgres(t)) })
 	t.Run("mariadb", func(t *testing.T) { test(t, freshMariaDB(t)) })
+	t.Run("mysql", func(t *testing.T) { test(t, freshOnMySQL(t, service(t, "MYSQL"))) })
 }
 
 // service gives the DSN of a superuser on a server that scripts/services started.

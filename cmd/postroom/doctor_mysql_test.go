@@ -90,9 +90,24 @@ func TestWhatIsWrongWithMariaDBIsSeenAndMended(t *testing.T) {
 
 // scripts/services starts it without what keeps data over a crash of the machine.
 func TestAMariaDBThatIsNotDurableFails(t *testing.T) {
-	res := examine(t, freshOnMySQL(t, ownServer(t, "MARIADB")))
+	res := examine(t, freshOnMySQL(t, ownServer(t, "MARIADB", "--innodb-flush-method=nosync")))
 	res.find(t, "durability.innodb_flush_log_at_trx_commit", doctor.Fail, "2")
 	res.find(t, "durability.innodb_doublewrite", doctor.Fail, "OFF", "[mysqld]")
+	res.find(t, "durability.innodb_flush_method", doctor.Fail, "nosync", "restart")
 	res.find(t, "durability.sync_binlog", doctor.OK, "no binary log")
 	res.find(t, "grants.tables", doctor.Skip)
+}
+
+// Where a MySQL is given, no more is known of its settings than that it can be
+// looked at.
+func TestAMySQLUserWithThePrintedGrantsHasNoneTooMany(t *testing.T) {
+	admin, app, names := mysqlPatient(t, service(t, "MYSQL"))
+	res := examine(t, app)
+	for _, check := range []string{"schema.version", "schema.tables", "schema.indexes", "server.version", "server.writable", "durability.engine", "grants.tables", "clock.offset"} {
+		res.find(t, check, doctor.OK)
+	}
+	if _, err := admin.ExecContext(t.Context(), names.Replace("GRANT DROP ON postroom_message TO {app}")); err != nil {
+		t.Fatal(err)
+	}
+	examine(t, app).find(t, "grants.tables", doctor.Warn, "DROP")
 }

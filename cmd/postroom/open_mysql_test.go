@@ -1,12 +1,21 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"database/sql"
+	"encoding/pem"
+	"math/big"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAMySQLURLSaysAllThatTheDriverNeeds(t *testing.T) {
@@ -131,5 +140,76 @@ func TestThePrintedMySQLSchemaIsUpToDateAndEnoughForTheGrantedRole(t *testing.T)
 	finish(t, inStore(t, u.String()), "orders", 2)
 	if got := must(t, "stats", "--db", u.String()); strings.Contains(got, "s3cret") || !strings.Contains(got, "orders") {
 		t.Errorf("%s", got)
+	}
+}
+
+// selfSigned writes a certificate for a name, and its key, where a server that
+// runs as another user can read them.
+func selfSigned(t *testing.T, dir, name string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	if ip := net.ParseIP(name); ip != nil {
+		template.DNSNames, template.IPAddresses = nil, []net.IP{ip}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o644); err != nil { //nolint:gosec // of this test only
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+func TestTLSToARealMariaDBIsVerified(t *testing.T) {
+	service(t, "MARIADB")                             // skips where there is none
+	dir, err := os.MkdirTemp("/tmp", "postroom-tls-") // a server of another user can't look into t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the server must read it
+		t.Fatal(err)
+	}
+	stranger, _ := selfSigned(t, dir, "stranger.example")
+	for name, verdicts := range map[string]map[string]bool{
+		"127.0.0.1":      {"VERIFY_IDENTITY": true, "VERIFY_CA": true, "REQUIRED": true},
+		"db.example.org": {"VERIFY_IDENTITY": false, "VERIFY_CA": true, "REQUIRED": true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cert, key := selfSigned(t, dir, name)
+			db := freshOnMySQL(t, ownServer(t, "MARIADB", "--ssl-cert="+cert, "--ssl-key="+key))
+			must(t, "migrate", "--db", db)
+			for mode, want := range verdicts {
+				if got := call(t, "stats", "--db", db+"?ssl-mode="+mode+"&ssl-ca="+url.QueryEscape(cert)); (got.status == exitOK) != want {
+					t.Errorf("%s: exit status %d, %s", mode, got.status, got.err)
+				}
+				if got := call(t, "stats", "--db", db+"?ssl-mode="+mode+"&ssl-ca="+url.QueryEscape(stranger)); (got.status == exitOK) != (mode == "REQUIRED") {
+					t.Errorf("%s of a stranger: exit status %d, %s", mode, got.status, got.err)
+				}
+			}
+			if got := call(t, "stats", "--db", db+"?tls=true"); got.status != exitFailure || !strings.Contains(got.err, "certificate") {
+				t.Errorf("tls=true with a certificate of nobody: exit status %d, %s", got.status, got.err)
+			}
+			must(t, "stats", "--db", db+"?tls=skip-verify")
+			var cipher, ignored string
+			if err := inStore(t, db+"?ssl-ca="+url.QueryEscape(cert)+"&ssl-mode=REQUIRED").db.QueryRowContext(t.Context(), "SHOW STATUS LIKE 'Ssl_cipher'").Scan(&ignored, &cipher); err != nil || cipher == "" {
+				t.Errorf("cipher %q, %v", cipher, err)
+			}
+		})
 	}
 }

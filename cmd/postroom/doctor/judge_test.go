@@ -24,7 +24,7 @@ func TestVersionsThatCannotBeUsedFail(t *testing.T) {
 		}
 	}
 	for version, want := range map[string]Severity{
-		"3.41.2": Fail, "3.42.0": Fail, "3.44.5": Fail, "3.44.6": OK, "3.45.0": Fail, "3.50.6": Fail, "3.50.7": OK,
+		"3.41.2": Fail, "3.42.0": Fail, "3.45.0": Fail, "3.50.6": Fail, "3.50.7": OK,
 		"3.51.2": Fail, "3.51.3": OK, "3.52.0": OK, "4.0.0": OK, "": Fail,
 	} {
 		if got := judgeSQLiteVersion(version); got[0].severity != want {

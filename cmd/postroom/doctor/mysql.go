@@ -69,6 +69,11 @@ var mysql = database{
 			look: mysqlSetting("innodb_doublewrite", Fail, "ON", "ON", "1", "DETECT_AND_RECOVER"),
 		},
 		{
+			name: "durability.innodb_flush_method",
+			why:  "The server never asks the disk to keep what it was given: a crash of the machine can corrupt the database.",
+			look: mysqlFlushMethod,
+		},
+		{
 			name: "durability.sync_binlog",
 			why:  "After a crash of the machine the binary log may lack what was acknowledged, and with it every replica that takes over.",
 			look: mysqlSyncBinlog,
@@ -294,6 +299,20 @@ func mysqlSetting(name string, severity Severity, right string, good ...string) 
 		}
 		return []result{{severity, value, fmt.Sprintf("set %s = %s in the [mysqld] section of the server's configuration; where the server can change it while it runs: SET GLOBAL %s = %s;", name, right, name, right)}}, nil
 	}
+}
+
+func mysqlFlushMethod(ctx context.Context, p *Patient) ([]result, error) {
+	value, err := p.variable(ctx, "innodb_flush_method")
+	if err != nil {
+		return nil, err
+	}
+	switch strings.ToLower(value) {
+	case "nosync", "littlesync":
+		return []result{{Fail, value, "take innodb_flush_method out of the server's configuration, and restart it"}}, nil
+	case "":
+		return fine("the server's default"), nil
+	}
+	return fine("%s", value), nil
 }
 
 // hasBinlog: without a binary log there is nothing to sync or to format.

@@ -19,8 +19,8 @@ type index struct {
 	partial bool
 	// broken says what is wrong with it.
 	broken string
-	// create is the statement that makes it, of one that is asked for.
-	create string
+	// create is the statement that makes it, or makes it anew; drop takes it away.
+	create, drop string
 }
 
 // A layout is what the schema asks for. It is read off the SQL that the store
@@ -127,8 +127,12 @@ func lookAtIndexes(ctx context.Context, p *Patient) (results []result, err error
 	if err != nil {
 		return nil, err
 	}
+	wanted := map[string]bool{}
 	for _, w := range want.indexes {
 		i := slices.IndexFunc(have, w.isServedBy)
+		if i >= 0 {
+			wanted[have[i].name] = true
+		}
 		severity := Warn
 		if w.unique {
 			severity = Fail
@@ -140,6 +144,11 @@ func lookAtIndexes(ctx context.Context, p *Patient) (results []result, err error
 			results = append(results, result{severity, fmt.Sprintf("%s: index %s is missing", w.table, w.name), w.create})
 		case have[i].broken != "":
 			results = append(results, result{severity, fmt.Sprintf("%s: index %s is %s", w.table, have[i].name, have[i].broken), have[i].create})
+		}
+	}
+	for _, h := range have {
+		if h.broken != "" && !wanted[h.name] && want.relations[h.table] != "" {
+			results = append(results, result{Warn, fmt.Sprintf("%s: index %s is %s and of no use, but written all the same", h.table, h.name, h.broken), h.drop})
 		}
 	}
 	if results == nil {

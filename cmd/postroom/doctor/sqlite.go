@@ -19,7 +19,7 @@ var sqlite = database{
 	checks: []check{
 		{
 			name: "server.version",
-			why:  "Before 3.51.3, 3.50.7 and 3.44.6 a checkpoint that resets the log while another connection writes can corrupt the file; before 3.42 statements are missing.",
+			why:  "Before 3.51.3, and 3.50.7, the file can be corrupted when two connections write and checkpoint at the same instant; before 3.42 functions are missing that the statements use.",
 			look: sqliteVersion,
 		},
 		{
@@ -91,7 +91,7 @@ func judgeSQLiteVersion(version string) []result {
 	switch {
 	case n[0] < 3 || n[0] == 3 && n[1] < 42:
 		return []result{{Fail, seen, "build with a driver that bundles SQLite 3.51.3 or later"}}
-	case n[0] > 3 || n[1] > 51 || at(51, 3) || at(50, 7) || at(44, 6):
+	case n[0] > 3 || n[1] > 51 || at(51, 3) || at(50, 7):
 		return fine("%s", seen)
 	}
 	return []result{{Fail, seen + ": it has the WAL-reset bug", "build with a driver that bundles SQLite 3.51.3 or later"}}

@@ -180,6 +180,30 @@ func TestASubscriberThatIsAddedLaterGetsTheRestByARewind(t *testing.T) {
 	equal(t, received(t, early), []string{"1", "3"}, "others recognise what they have")
 }
 
+func TestASubscriberThatIsRenamedIsOneRemovedAndOneAdded(t *testing.T) {
+	w := open(t)
+	store := memstore.New(memstore.Options{})
+	before := module(t, store, "shipping", inbox.Options{})
+	subscribe(t, w.bus, before, "*")
+	w.publish(message("t", "1"))
+	if !w.bus.Unsubscribe("shipping") || w.bus.Unsubscribe("shipping") {
+		t.Error("it was on the bus, once")
+	}
+	after := module(t, store, "dispatch", inbox.Options{})
+	subscribe(t, w.bus, after, "*")
+	w.publish(message("t", "2"))
+	equal(t, received(t, before), []string{"1"}, "what it holds under its old name stays there, visible")
+	equal(t, received(t, after), []string{"2"}, "under its new one it gets what is sent from now on")
+	if _, err := w.out.Rewind(t.Context(), outbox.Range{Source: "orders"}, outbox.RewindOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.relay()
+	got := received(t, after)
+	slices.Sort(got)
+	equal(t, got, []string{"1", "2"}, "and does not know what it received under the old one")
+	equal(t, received(t, before), []string{"1"}, "who was removed gets nothing more")
+}
+
 func TestAMessageThatASubscriberCanNeverTakeIsNotOfferedForEver(t *testing.T) {
 	w := open(t)
 	small := module(t, memstore.New(memstore.Options{}), "small", inbox.Options{MaxPayload: 1})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -32,12 +33,13 @@ func wayOf(ctx context.Context, conn *pgx.Conn) (way, error) {
 	if w, ok := kept[wayKey].(way); ok {
 		return w, nil
 	}
-	var session int64
-	row := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol)
-	if err := row.Scan(&session); err != nil {
+	// Not through pgx itself, which would prepare it, or refuse by the encoding.
+	results, err := conn.PgConn().Exec(ctx, "SELECT pg_backend_pid()").ReadAll()
+	if err != nil {
 		return way{}, fmt.Errorf("look for a pooler: %w", err)
 	}
-	w := way{pooler: session != int64(conn.PgConn().PID())}
+	session := string(results[0].Rows[0][0])
+	w := way{pooler: session != strconv.FormatUint(uint64(conn.PgConn().PID()), 10)}
 	if w.pooler {
 		w.mode = unprepared(conn.Config())
 	}

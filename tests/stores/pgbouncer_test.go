@@ -66,3 +66,17 @@ func TestNever13_PgBouncer_in_transaction_mode_passes_the_suite(t *testing.T) {
 		})
 	}
 }
+
+// The look for a pooler does not ask for more than the store itself.
+func TestPgx_a_connection_of_any_encoding_is_looked_at(t *testing.T) {
+	for _, encoding := range []string{"SQL_ASCII", "LATIN1", "UTF8"} {
+		store, err := openPool(t, services.FreshDatabase(t, services.Postgres(t))+"&client_encoding="+encoding)
+		if err == nil {
+			err = store.Migrate(t.Context())
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", encoding, err)
+		}
+		roundTrip(t, store)
+	}
+}

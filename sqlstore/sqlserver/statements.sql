@@ -57,13 +57,11 @@ BEGIN
                SUBSTRING(@p2, i.correlation_id / 100000000, i.correlation_id % 100000000),
                SUBSTRING(@p2, i.causation_id / 100000000, i.causation_id % 100000000),
                DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()), 1
-        FROM OPENJSON(@p1) WITH (
-            seq BIGINT '$[0]', consumer BIGINT '$[1]', source BIGINT '$[2]', id BIGINT '$[3]',
+        FROM OPENJSON(@p1) WITH (seq BIGINT '$[0]', consumer BIGINT '$[1]', source BIGINT '$[2]', id BIGINT '$[3]',
             grp BIGINT '$[4]', topic BIGINT '$[5]', payload BIGINT '$[6]', headers BIGINT '$[7]',
             hash BIGINT '$[8]', hash_alg BIGINT '$[9]', digest BIGINT '$[10]', due_at BIGINT '$[11]',
             expires_at BIGINT '$[12]', occurred_at BIGINT '$[13]', correlation_id BIGINT '$[14]', causation_id BIGINT '$[15]') AS i
-        WHERE NOT EXISTS (
-            SELECT 1 FROM {{message}} m WITH (READCOMMITTEDLOCK, FORCESEEK)
+        WHERE NOT EXISTS (SELECT 1 FROM {{message}} m WITH (READCOMMITTEDLOCK, FORCESEEK)
             WHERE m.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
               AND m.source = CAST(SUBSTRING(@p2, i.source / 100000000, i.source % 100000000) AS VARBINARY(1020))
               AND m.id = CAST(SUBSTRING(@p2, i.id / 100000000, i.id % 100000000) AS VARBINARY(1020))
@@ -79,8 +77,7 @@ SELECT seq, consumer, source, id, DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTC
 
 -- name: lookup
 -- What is there now, also in a transaction that otherwise reads the past.
-SET LOCK_TIMEOUT {{wait}};
-SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.hash_alg, m.digest,
+SET LOCK_TIMEOUT {{wait}}; SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.hash_alg, m.digest,
        DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()),
        w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
@@ -128,32 +125,28 @@ SELECT i.seq, SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000), SU
        i.stage, i.position, i.ready_position, i.attempt, i.lost, i.due, i.retry, i.next, i.expires,
        SUBSTRING(@p2, i.owner / 100000000, i.owner % 100000000), i.fence, i.lease_until, i.guard, i.revision,
        SUBSTRING(@p2, i.last_error / 100000000, i.last_error % 100000000), i.last_seen
-FROM OPENJSON(@p1) WITH (
-    seq BIGINT '$[0]', consumer BIGINT '$[1]', topic BIGINT '$[2]', grp BIGINT '$[3]',
+FROM OPENJSON(@p1) WITH (seq BIGINT '$[0]', consumer BIGINT '$[1]', topic BIGINT '$[2]', grp BIGINT '$[3]',
     stage SMALLINT '$[4]', position BIGINT '$[5]', ready_position BIGINT '$[6]', attempt INT '$[7]', lost INT '$[8]',
     due BIGINT '$[9]', retry BIGINT '$[10]', next BIGINT '$[11]', expires BIGINT '$[12]', owner BIGINT '$[13]',
     fence BIGINT '$[14]', lease_until BIGINT '$[15]', guard SMALLINT '$[16]', revision INT '$[17]',
     last_error BIGINT '$[18]', last_seen BIGINT '$[19]') AS i;
 
 -- name: update_work
-SET LOCK_TIMEOUT {{wait}};
-UPDATE w
+SET LOCK_TIMEOUT {{wait}}; UPDATE w
 SET topic = SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000), grp = SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000), stage = i.stage,
     position = i.position, ready_position = i.ready_position, attempt = i.attempt, lost = i.lost, due = i.due, retry = i.retry,
     next = i.next, expires = i.expires, owner = SUBSTRING(@p2, i.owner / 100000000, i.owner % 100000000), fence = i.fence,
     lease_until = i.lease_until,
     guard = i.guard, revision = i.revision, last_error = SUBSTRING(@p2, i.last_error / 100000000, i.last_error % 100000000), last_seen = i.last_seen
 FROM {{work}} w WITH (ROWLOCK, FORCESEEK)
-JOIN OPENJSON(@p1) WITH (
-    seq BIGINT '$[0]', consumer BIGINT '$[1]', topic BIGINT '$[2]', grp BIGINT '$[3]',
+JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', consumer BIGINT '$[1]', topic BIGINT '$[2]', grp BIGINT '$[3]',
     stage SMALLINT '$[4]', position BIGINT '$[5]', ready_position BIGINT '$[6]', attempt INT '$[7]', lost INT '$[8]',
     due BIGINT '$[9]', retry BIGINT '$[10]', next BIGINT '$[11]', expires BIGINT '$[12]', owner BIGINT '$[13]',
     fence BIGINT '$[14]', lease_until BIGINT '$[15]', guard SMALLINT '$[16]', revision INT '$[17]',
     last_error BIGINT '$[18]', last_seen BIGINT '$[19]') AS i ON i.seq = w.seq;
 
 -- name: delete_work
-SET LOCK_TIMEOUT {{wait}};
-DELETE w FROM {{work}} w WITH (ROWLOCK, FORCESEEK)
+SET LOCK_TIMEOUT {{wait}}; DELETE w FROM {{work}} w WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = w.seq;
 
 -- name: insert_done
@@ -162,24 +155,20 @@ INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, supersede
 SELECT i.seq, SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000), i.done_at, i.runs,
        SUBSTRING(@p2, i.handler / 100000000, i.handler % 100000000), i.revision,
        i.superseded, i.discarded, SUBSTRING(@p2, i.note / 100000000, i.note % 100000000), i.fence, i.last_seen, i.purged
-FROM OPENJSON(@p1) WITH (
-    seq BIGINT '$[0]', consumer BIGINT '$[1]', done_at BIGINT '$[2]', runs INT '$[3]', handler BIGINT '$[4]',
+FROM OPENJSON(@p1) WITH (seq BIGINT '$[0]', consumer BIGINT '$[1]', done_at BIGINT '$[2]', runs INT '$[3]', handler BIGINT '$[4]',
     revision INT '$[5]', superseded BIT '$[6]', discarded BIT '$[7]', note BIGINT '$[8]', fence BIGINT '$[9]',
     last_seen BIGINT '$[10]', purged BIT '$[11]') AS i;
 
 -- name: delete_done
-SET LOCK_TIMEOUT {{wait}};
-DELETE d FROM {{done}} d WITH (ROWLOCK, FORCESEEK)
+SET LOCK_TIMEOUT {{wait}}; DELETE d FROM {{done}} d WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = d.seq;
 
 -- name: delete_message
-SET LOCK_TIMEOUT {{wait}};
-DELETE m FROM {{message}} m WITH (ROWLOCK, FORCESEEK)
+SET LOCK_TIMEOUT {{wait}}; DELETE m FROM {{message}} m WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = m.seq;
 
 -- name: update_content
-SET LOCK_TIMEOUT {{wait}};
-UPDATE m
+SET LOCK_TIMEOUT {{wait}}; UPDATE m
 SET revision = i.revision, grp = CASE WHEN i.regroup = 1 THEN SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) ELSE m.grp END,
     topic = SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000), payload = SUBSTRING(@p2, i.payload / 100000000, i.payload % 100000000),
     headers = SUBSTRING(@p2, i.headers / 100000000, i.headers % 100000000), hash = SUBSTRING(@p2, i.hash / 100000000, i.hash % 100000000),
@@ -188,8 +177,7 @@ SET revision = i.revision, grp = CASE WHEN i.regroup = 1 THEN SUBSTRING(@p2, i.g
     correlation_id = SUBSTRING(@p2, i.correlation_id / 100000000, i.correlation_id % 100000000),
     causation_id = SUBSTRING(@p2, i.causation_id / 100000000, i.causation_id % 100000000)
 FROM {{message}} m WITH (ROWLOCK, FORCESEEK)
-JOIN OPENJSON(@p1) WITH (
-    seq BIGINT '$[0]', revision INT '$[1]', regroup BIT '$[2]', grp BIGINT '$[3]', topic BIGINT '$[4]',
+JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', revision INT '$[1]', regroup BIT '$[2]', grp BIGINT '$[3]', topic BIGINT '$[4]',
     payload BIGINT '$[5]', headers BIGINT '$[6]', hash BIGINT '$[7]', hash_alg BIGINT '$[8]',
     digest BIGINT '$[9]', due_at BIGINT '$[10]', expires_at BIGINT '$[11]', occurred_at BIGINT '$[12]',
     correlation_id BIGINT '$[13]', causation_id BIGINT '$[14]') AS i ON i.seq = m.seq;
@@ -202,20 +190,19 @@ JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', hash BIGINT '$[1]', hash_alg BIGINT 
 WHERE m.hash IS NULL;
 
 -- name: touch_work
-UPDATE w SET last_seen = DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())
+SET LOCK_TIMEOUT {{wait}}; UPDATE w SET last_seen = DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())
 FROM {{work}} w WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = w.seq
 WHERE w.last_seen <= DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) - 1000000;
 
 -- name: touch_done
-UPDATE d SET last_seen = DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())
+SET LOCK_TIMEOUT {{wait}}; UPDATE d SET last_seen = DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())
 FROM {{done}} d WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = d.seq
 WHERE d.last_seen <= DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) - 1000000;
 
 -- name: vacate_lanes
-SET LOCK_TIMEOUT {{wait}};
-UPDATE l SET head = NULL
+SET LOCK_TIMEOUT {{wait}}; UPDATE l SET head = NULL
 FROM {{lane}} l WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', seq BIGINT '$[2]') AS i
   ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
@@ -223,8 +210,7 @@ JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', seq BIGINT '
 WHERE l.head = i.seq;
 
 -- name: lane_heads
-SET LOCK_TIMEOUT {{wait}};
-SELECT l.head FROM OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', seq BIGINT '$[2]') AS i
+SET LOCK_TIMEOUT {{wait}}; SELECT l.head FROM OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', seq BIGINT '$[2]') AS i
 JOIN {{lane}} l WITH (UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
   ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
   AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020))
@@ -280,12 +266,12 @@ CROSS APPLY (
 ORDER BY w.ready_position;
 
 -- name: arrive
-UPDATE w SET stage = 5, position = i.n
+SET LOCK_TIMEOUT {{wait}}; UPDATE w SET stage = 5, position = i.n
 FROM {{work}} w WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', n BIGINT '$[1]') AS i ON i.seq = w.seq;
 
 -- name: ready
-UPDATE w SET stage = CASE WHEN w.lost >= 3 THEN 8 ELSE 7 END, ready_position = i.n
+SET LOCK_TIMEOUT {{wait}}; UPDATE w SET stage = CASE WHEN w.lost >= 3 THEN 8 ELSE 7 END, ready_position = i.n
 FROM {{work}} w WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', n BIGINT '$[1]') AS i ON i.seq = w.seq;
 
@@ -309,8 +295,7 @@ SELECT grp FROM @groups ORDER BY grp;
 -- name: insert_lanes
 -- One that is there is left alone, also while somebody has it: it is then not
 -- obtained by lock_lanes either.
-SET LOCK_TIMEOUT 100;
-INSERT INTO {{lane}} (consumer, grp, head, position)
+SET LOCK_TIMEOUT 100; INSERT INTO {{lane}} (consumer, grp, head, position)
 SELECT SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000), SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000), NULL, 0
 FROM OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]') AS i
 WHERE NOT EXISTS (SELECT 1 FROM {{lane}} l WITH (READUNCOMMITTED, FORCESEEK)
@@ -339,12 +324,12 @@ BEGIN CATCH
 END CATCH;
 
 -- name: enqueue
-UPDATE w SET stage = 6
+SET LOCK_TIMEOUT {{wait}}; UPDATE w SET stage = 6
 FROM {{work}} w WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = w.seq;
 
 -- name: lower_hint
-UPDATE l SET position = i.position
+SET LOCK_TIMEOUT {{wait}}; UPDATE l SET position = i.position
 FROM {{lane}} l WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', position BIGINT '$[2]') AS i
   ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
@@ -373,14 +358,14 @@ END CATCH;
 SELECT @p2, @seq, @position WHERE @seq IS NOT NULL;
 
 -- name: set_heads
-UPDATE l SET head = i.seq, position = i.position
+SET LOCK_TIMEOUT {{wait}}; UPDATE l SET head = i.seq, position = i.position
 FROM {{lane}} l WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]', seq BIGINT '$[2]', position BIGINT '$[3]') AS i
   ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
     AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020));
 
 -- name: delete_lanes
-DELETE l FROM {{lane}} l WITH (ROWLOCK, FORCESEEK)
+SET LOCK_TIMEOUT {{wait}}; DELETE l FROM {{lane}} l WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', grp BIGINT '$[1]') AS i
   ON l.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
   AND l.grp = CAST(SUBSTRING(@p2, i.grp / 100000000, i.grp % 100000000) AS VARBINARY(1020))
@@ -389,8 +374,7 @@ WHERE l.head IS NULL;
 -- name: claim
 -- The fence is in no index: to read it locks the row itself, beside its place in the
 -- index.
-SET LOCK_TIMEOUT {{wait}};
-UPDATE w
+SET LOCK_TIMEOUT {{wait}}; UPDATE w
 SET stage = 9, owner = @p3, fence = w.fence + 1, guard = 0, lease_until = DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) + @p4
 OUTPUT inserted.seq
 FROM {{work}} w WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
@@ -401,8 +385,7 @@ JOIN (
 ) c ON c.seq = w.seq;
 
 -- name: claim_suspect
-SET LOCK_TIMEOUT {{wait}};
-UPDATE w
+SET LOCK_TIMEOUT {{wait}}; UPDATE w
 SET stage = 9, owner = @p3, fence = w.fence + 1, guard = 0, lease_until = DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) + @p4
 OUTPUT inserted.seq
 FROM {{work}} w WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, FORCESEEK)
@@ -424,8 +407,7 @@ JOIN {{work}} w WITH (FORCESEEK) ON w.seq = i.seq
 JOIN {{message}} m WITH (READUNCOMMITTED, FORCESEEK) ON m.seq = w.seq;
 
 -- name: messages
-SET LOCK_TIMEOUT {{wait}};
-SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
+SET LOCK_TIMEOUT {{wait}}; SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq
 FROM OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i
 JOIN {{message}} m WITH (FORCESEEK) ON m.seq = i.seq;
@@ -441,30 +423,28 @@ WHERE w.consumer = @p1 AND w.stage = 9 AND w.lease_until <= DATEDIFF_BIG(MICROSE
 ORDER BY w.lease_until, w.seq;
 
 -- name: extend
-UPDATE w SET lease_until = i.lease_until
+SET LOCK_TIMEOUT {{wait}}; UPDATE w SET lease_until = i.lease_until
 FROM {{work}} w WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', lease_until BIGINT '$[1]') AS i ON i.seq = w.seq;
 
 -- name: old_done
 -- The done row is the token: whoever holds it may remove the message.
 SELECT TOP (@p3) d.seq FROM {{done}} d WITH (READPAST, UPDLOCK, ROWLOCK, READCOMMITTEDLOCK, INDEX({{prefix}}_done_at))
-WHERE d.consumer = @p1 AND d.purged = @p4 AND d.done_at <= DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) - @p2 AND d.runs >= 0
+WHERE d.consumer = @p1 AND d.purged = CAST(@p4 AS BIT) AND d.done_at <= DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()) - @p2 AND d.runs >= 0
 ORDER BY d.done_at, d.seq;
 
 -- name: purge_payloads
-SET LOCK_TIMEOUT {{wait}};
-UPDATE m SET payload = NULL, headers = NULL
+SET LOCK_TIMEOUT {{wait}}; UPDATE m SET payload = NULL, headers = NULL
 FROM {{message}} m WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = m.seq;
 
 -- name: mark_purged
-UPDATE d SET purged = 1
+SET LOCK_TIMEOUT {{wait}}; UPDATE d SET purged = 1
 FROM {{done}} d WITH (ROWLOCK, FORCESEEK)
 JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]') AS i ON i.seq = d.seq;
 
 -- name: get
-SET LOCK_TIMEOUT {{wait}};
-SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
+SET LOCK_TIMEOUT {{wait}}; SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
        w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
@@ -513,47 +493,40 @@ WHERE (@p1 = 0x OR m.consumer = @p1) AND m.seq > @p2
 ORDER BY m.seq;
 
 -- name: insert_audit
-INSERT INTO {{audit}} (at, actor, action, reason, consumer, source, id, detail)
+SET LOCK_TIMEOUT {{wait}}; INSERT INTO {{audit}} (at, actor, action, reason, consumer, source, id, detail)
 SELECT DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()), SUBSTRING(@p2, i.actor / 100000000, i.actor % 100000000),
        SUBSTRING(@p2, i.action / 100000000, i.action % 100000000),
        SUBSTRING(@p2, i.reason / 100000000, i.reason % 100000000), SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000),
        SUBSTRING(@p2, i.source / 100000000, i.source % 100000000),
        SUBSTRING(@p2, i.id / 100000000, i.id % 100000000), SUBSTRING(@p2, i.detail / 100000000, i.detail % 100000000)
-FROM OPENJSON(@p1) WITH (
-    actor BIGINT '$[0]', action BIGINT '$[1]', reason BIGINT '$[2]', consumer BIGINT '$[3]',
+FROM OPENJSON(@p1) WITH (actor BIGINT '$[0]', action BIGINT '$[1]', reason BIGINT '$[2]', consumer BIGINT '$[3]',
     source BIGINT '$[4]', id BIGINT '$[5]', detail BIGINT '$[6]') AS i;
 
 -- name: audit
-SET LOCK_TIMEOUT {{wait}};
-SELECT TOP (@p3) entry, at, actor, action, reason, consumer, source, id, detail FROM {{audit}}
+SET LOCK_TIMEOUT {{wait}}; SELECT TOP (@p3) entry, at, actor, action, reason, consumer, source, id, detail FROM {{audit}}
 WHERE (@p1 = 0x OR consumer = @p1) AND (@p2 = 0 OR entry < @p2) ORDER BY entry DESC;
 
 -- name: count
 -- What somebody adds between the two fails the second as a duplicate, and the
 -- transaction is repeated.
-SET LOCK_TIMEOUT {{wait}};
-UPDATE t SET n = t.n + i.n
+SET LOCK_TIMEOUT {{wait}}; UPDATE t SET n = t.n + i.n
 FROM {{total}} t WITH (ROWLOCK, FORCESEEK)
-JOIN OPENJSON(@p1) WITH (
-    consumer BIGINT '$[0]', topic BIGINT '$[1]', name BIGINT '$[2]', n BIGINT '$[3]') AS i
+JOIN OPENJSON(@p1) WITH (consumer BIGINT '$[0]', topic BIGINT '$[1]', name BIGINT '$[2]', n BIGINT '$[3]') AS i
   ON t.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
     AND t.topic = CAST(SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000) AS VARBINARY(1020))
     AND t.name = CAST(SUBSTRING(@p2, i.name / 100000000, i.name % 100000000) AS VARBINARY(64));
 INSERT INTO {{total}} (consumer, topic, name, n)
 SELECT SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000), SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000),
        SUBSTRING(@p2, i.name / 100000000, i.name % 100000000), i.n
-FROM OPENJSON(@p1) WITH (
-    consumer BIGINT '$[0]', topic BIGINT '$[1]', name BIGINT '$[2]', n BIGINT '$[3]') AS i
-WHERE NOT EXISTS (
-    SELECT 1 FROM {{total}} t WITH (READCOMMITTEDLOCK, FORCESEEK)
+FROM OPENJSON(@p1) WITH (consumer BIGINT '$[0]', topic BIGINT '$[1]', name BIGINT '$[2]', n BIGINT '$[3]') AS i
+WHERE NOT EXISTS (SELECT 1 FROM {{total}} t WITH (READCOMMITTEDLOCK, FORCESEEK)
     WHERE t.consumer = CAST(SUBSTRING(@p2, i.consumer / 100000000, i.consumer % 100000000) AS VARBINARY(64))
       AND t.topic = CAST(SUBSTRING(@p2, i.topic / 100000000, i.topic % 100000000) AS VARBINARY(1020))
       AND t.name = CAST(SUBSTRING(@p2, i.name / 100000000, i.name % 100000000) AS VARBINARY(64))
 );
 
 -- name: totals
-SET LOCK_TIMEOUT {{wait}};
-SELECT consumer, topic, name, n FROM {{total}} WHERE @p1 = 0x OR consumer = @p1 ORDER BY consumer, topic, name;
+SET LOCK_TIMEOUT {{wait}}; SELECT consumer, topic, name, n FROM {{total}} WHERE @p1 = 0x OR consumer = @p1 ORDER BY consumer, topic, name;
 
 -- name: live_counts
 -- An overview waits for nobody.
@@ -573,23 +546,19 @@ WHERE t.object_id IN (OBJECT_ID(N'{{message}}'), OBJECT_ID(N'{{work}}'), OBJECT_
 GROUP BY t.name ORDER BY t.name;
 
 -- name: pause
-SET LOCK_TIMEOUT {{wait}};
-INSERT INTO {{pause}} (consumer, topic, at, actor, reason)
+SET LOCK_TIMEOUT {{wait}}; INSERT INTO {{pause}} (consumer, topic, at, actor, reason)
 OUTPUT inserted.topic
 SELECT @p1, @p2, DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME()), @p3, @p4
 WHERE NOT EXISTS (SELECT 1 FROM {{pause}} p WITH (READCOMMITTEDLOCK) WHERE p.consumer = @p1 AND p.topic = @p2);
 
 -- name: resume
-SET LOCK_TIMEOUT {{wait}};
-DELETE FROM {{pause}} OUTPUT deleted.topic WHERE consumer = @p1 AND topic = @p2;
+SET LOCK_TIMEOUT {{wait}}; DELETE FROM {{pause}} OUTPUT deleted.topic WHERE consumer = @p1 AND topic = @p2;
 
 -- name: paused
-SET LOCK_TIMEOUT {{wait}};
-SELECT topic FROM {{pause}} WHERE consumer = @p1 ORDER BY topic;
+SET LOCK_TIMEOUT {{wait}}; SELECT topic FROM {{pause}} WHERE consumer = @p1 ORDER BY topic;
 
 -- name: version
-SET LOCK_TIMEOUT {{wait}};
-SELECT COALESCE(MAX(version), 0) FROM {{version}};
+SET LOCK_TIMEOUT {{wait}}; SELECT COALESCE(MAX(version), 0) FROM {{version}};
 
 -- name: lock_migrations
 -- It goes with the transaction, as the tables do if that fails.

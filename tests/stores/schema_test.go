@@ -19,6 +19,7 @@ import (
 	"github.com/postroom/postroom/sqlstore/mysql"
 	"github.com/postroom/postroom/sqlstore/postgres"
 	"github.com/postroom/postroom/sqlstore/sqlite"
+	"github.com/postroom/postroom/sqlstore/sqlserver"
 	"github.com/postroom/postroom/storetest"
 	"github.com/postroom/postroom/tests/services"
 	"github.com/postroom/postroom/tests/stores"
@@ -177,6 +178,9 @@ func TestIBX114_IBX116_many_migrate_at_once(t *testing.T) {
 		"mariadb": func(t *testing.T) []*sqlstore.Store {
 			return several(t, "mysql", services.FreshMySQL(t, services.MariaDB(t)), mysql.Dialect, sqlstore.Options{})
 		},
+		"sqlserver": func(t *testing.T) []*sqlstore.Store {
+			return several(t, "sqlserver", services.FreshSQLServer(t, services.SQLServer(t)), sqlserver.Dialect, sqlstore.Options{Schema: "New"})
+		},
 		"postgres": func(t *testing.T) []*sqlstore.Store {
 			return several(t, "pgx", services.FreshDatabase(t, services.Postgres(t)), postgres.Dialect, sqlstore.Options{Schema: "new"})
 		},
@@ -234,6 +238,11 @@ func TestIBX115_schema_can_be_deployed_by_hand(t *testing.T) {
 func TestIBX115_schema_can_be_deployed_by_hand_mariadb(t *testing.T) {
 	db := stores.Connect(t, "mysql", services.FreshMySQL(t, services.MariaDB(t))+"?multiStatements=true")
 	byHand(t, db, mysql.Dialect, sqlstore.Options{Prefix: "mine"})
+}
+
+func TestIBX115_schema_can_be_deployed_by_hand_sqlserver(t *testing.T) {
+	db := stores.Connect(t, "sqlserver", services.FreshSQLServer(t, services.SQLServer(t)))
+	byHand(t, db, sqlserver.Dialect, sqlstore.Options{Schema: "Mine", Prefix: "box"})
 }
 
 func byHand(t *testing.T, db *sql.DB, d *sqlstore.Dialect, opts sqlstore.Options) {

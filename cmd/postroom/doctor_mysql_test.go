@@ -53,6 +53,7 @@ func TestWhatIsWrongWithMariaDBIsSeenAndMended(t *testing.T) {
 
 		{"another engine", []string{"ALTER TABLE postroom_version ENGINE = MyISAM"}, "durability.engine", doctor.Fail, []string{"`postroom_version` is kept by MyISAM"}, nil},
 		{"an index dropped", []string{"DROP INDEX shelf ON postroom_outbox_work"}, "schema.indexes", doctor.Warn, []string{"postroom_outbox_work: index shelf is missing"}, nil},
+		{"an index on other columns", []string{"ALTER TABLE postroom_done DROP KEY done_at, ADD KEY done_at (done_at)"}, "schema.indexes", doctor.Warn, []string{"done_at is on (done_at), and should be on (consumer,"}, nil},
 		{"the deduplication dropped", []string{"ALTER TABLE postroom_message DROP PRIMARY KEY"}, "schema.indexes", doctor.Fail, []string{"the unique key (consumer, source, id) is missing"}, nil},
 
 		{"a right too many", []string{"GRANT DROP, ALTER ON postroom_message TO {app}"}, "grants.tables", doctor.Warn, []string{"ALTER, DROP on {db}.`postroom_message`"}, nil},

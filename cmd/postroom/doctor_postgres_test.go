@@ -48,6 +48,7 @@ var postgresAilments = []ailment{
 
 	{"an index dropped", []string{"DROP INDEX postroom_work_ready"}, "schema.indexes", doctor.Warn, []string{"postroom_work_ready is missing", "CREATE INDEX"}, nil},
 	{"an index that is invalid", []string{"UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'postroom_outbox_work_next'::regclass"}, "schema.indexes", doctor.Warn, []string{"postroom_outbox_work_next is invalid"}, nil},
+	{"an index on other columns", []string{"DROP INDEX postroom_lane_vacant", "CREATE INDEX postroom_lane_vacant ON postroom_lane (grp)"}, "schema.indexes", doctor.Warn, []string{"postroom_lane_vacant is on (grp), and should be on (consumer, grp)"}, nil},
 	{"an index left over", []string{"CREATE INDEX postroom_work_ready_ccnew ON postroom_work (seq)", "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'postroom_work_ready_ccnew'::regclass"}, "schema.indexes", doctor.Warn, []string{"postroom_work_ready_ccnew is invalid and of no use"}, nil},
 	{"the deduplication dropped", []string{"ALTER TABLE postroom_message DROP CONSTRAINT postroom_message_consumer_source_id_key"}, "schema.indexes", doctor.Fail, []string{"the unique key (consumer, source, id) is missing"}, nil},
 	{"the deduplication for some rows only", []string{"ALTER TABLE postroom_message DROP CONSTRAINT postroom_message_consumer_source_id_key", "CREATE UNIQUE INDEX partly ON postroom_message (consumer, source, id) WHERE seq > 5"}, "schema.indexes", doctor.Fail, []string{"the unique key"}, nil},

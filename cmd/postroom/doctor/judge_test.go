@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postroom/postroom/sqlstore"
 	dialect "github.com/postroom/postroom/sqlstore/mysql"
+	pg "github.com/postroom/postroom/sqlstore/postgres"
+	lite "github.com/postroom/postroom/sqlstore/sqlite"
 )
 
 // Servers that can't be had here: what they would answer is judged.
@@ -123,7 +126,7 @@ func TestWhatARoleMayNotSeeIsSkippedAndAllElseFails(t *testing.T) {
 }
 
 func TestALayoutIsReadOffTheSchema(t *testing.T) {
-	l := readLayout("-- x\n\nCREATE TABLE IF NOT EXISTS \"s\".\"p_a\" (\n    seq bigint PRIMARY KEY,\n    UNIQUE (x, y)\n);\n" +
+	l := readLayout("-- x\n\nCREATE TABLE IF NOT EXISTS \"s\".\"p_a\" (\n    seq bigint PRIMARY KEY,\n    UNIQUE (x, y)\n); -- a word; on it\n" +
 		"CREATE INDEX IF NOT EXISTS p_a_x ON \"s\".\"p_a\" (x) WHERE y = 1;\nCREATE INDEX IF NOT EXISTS p_a_y ON \"s\".\"p_a\" (y);\n" +
 		"CREATE TABLE `p_b` (\n    PRIMARY KEY (x),\n    KEY z (y, x)\n) ENGINE = InnoDB;\nDROP INDEX p_a_y;\nCREATE OR REPLACE VIEW \"s\".\"p_v\" AS\nSELECT 1;\n")
 	if got := sorted(l.relations); !slices.Equal(got, []string{"p_a", "p_b", "p_v"}) {
@@ -176,5 +179,32 @@ func TestAnOffsetIsBelievedBeyondHalfARoundTrip(t *testing.T) {
 	}
 	if got := judgeClock(1020*time.Millisecond, 50*time.Millisecond); got[0].severity != OK {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What the parser does not understand would be missed in silence.
+func TestALayoutHasAllThatEachSchemaCreates(t *testing.T) {
+	for _, d := range []*sqlstore.Dialect{lite.Dialect, pg.Dialect, dialect.Dialect} {
+		store, err := sqlstore.New(nil, d, sqlstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := store.Schema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := readLayout(text)
+		indexes := 0
+		for _, i := range l.indexes {
+			if strings.HasPrefix(i.create, "CREATE") {
+				indexes++
+			}
+		}
+		if want := strings.Count(text, "CREATE INDEX") + strings.Count(text, "CREATE UNIQUE INDEX"); indexes != want {
+			t.Errorf("%s: %d indexes, want %d", d.Name, indexes, want)
+		}
+		if len(l.relations) != 20 {
+			t.Errorf("%s: %d tables, views and sequences, want 20", d.Name, len(l.relations))
+		}
 	}
 }

@@ -144,7 +144,7 @@ func mysqlIndexes(ctx context.Context, p *Patient) (found []index, err error) {
 	rows, err := p.rows(ctx, `SELECT table_name, index_name, MAX(non_unique), GROUP_CONCAT(column_name ORDER BY seq_in_index)
 FROM information_schema.statistics WHERE table_schema = `+p.here()+" GROUP BY table_name, index_name")
 	for _, row := range rows {
-		found = append(found, index{table: row[0], name: row[1], unique: row[2] == "0", columns: strings.Split(row[3], ",")})
+		found = append(found, index{table: row[0], name: row[1], unique: row[2] == "0", columns: strings.Split(row[3], ","), drop: fmt.Sprintf("DROP INDEX `%s` ON `%s`;", row[1], row[0])})
 	}
 	return found, err
 }

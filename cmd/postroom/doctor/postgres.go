@@ -135,9 +135,9 @@ func postgresIndexes(ctx context.Context, p *Patient) ([]index, error) {
 FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid WHERE `+p.ours())
 	var found []index
 	for _, row := range rows {
-		i := index{table: row[0], name: row[1], unique: row[2] == "true", partial: row[3] == "true", columns: strings.Split(row[5], ",")}
+		i := index{table: row[0], name: row[1], unique: row[2] == "true", partial: row[3] == "true", columns: strings.Split(row[5], ","), drop: "DROP INDEX CONCURRENTLY " + row[6] + ";"}
 		if row[4] != "true" {
-			i.broken, i.create, i.drop = "invalid", "REINDEX INDEX CONCURRENTLY "+row[6]+";", "DROP INDEX CONCURRENTLY "+row[6]+";"
+			i.broken, i.create = "invalid", "REINDEX INDEX CONCURRENTLY "+row[6]+";"
 		}
 		found = append(found, i)
 	}

@@ -36,7 +36,7 @@ var (
 	onTable  = regexp.MustCompile(`(?s)^\s*ON (\S+) \(([^)]*)\)`)
 	inline   = regexp.MustCompile(`(?m)^\s+(?:(PRIMARY KEY|UNIQUE)|(?:(UNIQUE) )?KEY (\w+)) \(([^)]*)\)`)
 	drops    = regexp.MustCompile(`^DROP INDEX (?:IF EXISTS )?(\S+)`)
-	comments = regexp.MustCompile(`(?m)^\s*--.*\n?`)
+	comments = regexp.MustCompile(`(?m)[ \t]*--.*$`)
 )
 
 // bare takes schema and quotes off a name.
@@ -47,8 +47,8 @@ func bare(name string) string {
 
 func readLayout(schema string) layout {
 	l := layout{relations: map[string]string{}}
-	for statement := range strings.SplitSeq(schema, ";\n") {
-		statement = strings.TrimSpace(comments.ReplaceAllString(statement, ""))
+	for statement := range strings.SplitSeq(comments.ReplaceAllString(schema, ""), ";\n") {
+		statement = strings.TrimSpace(statement)
 		if m := drops.FindStringSubmatch(statement); m != nil {
 			l.indexes = slices.DeleteFunc(l.indexes, func(i index) bool { return i.name == bare(m[1]) })
 			continue
@@ -142,6 +142,9 @@ func lookAtIndexes(ctx context.Context, p *Patient) (results []result, err error
 			results = append(results, result{severity, fmt.Sprintf("%s: the unique key (%s) is missing", w.table, strings.Join(w.columns, ", ")), w.create})
 		case i < 0:
 			results = append(results, result{severity, fmt.Sprintf("%s: index %s is missing", w.table, w.name), w.create})
+		case !slices.Equal(have[i].columns, w.columns):
+			results = append(results, result{severity, fmt.Sprintf("%s: index %s is on (%s), and should be on (%s)", w.table, w.name,
+				strings.Join(have[i].columns, ", "), strings.Join(w.columns, ", ")), have[i].drop + " " + w.create})
 		case have[i].broken != "":
 			results = append(results, result{severity, fmt.Sprintf("%s: index %s is %s", w.table, have[i].name, have[i].broken), have[i].create})
 		}

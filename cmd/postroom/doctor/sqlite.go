@@ -68,7 +68,7 @@ func sqliteIndexes(ctx context.Context, p *Patient) (found []index, err error) {
 	rows, err := p.rows(ctx, `SELECT m.name, i.name, i."unique", i.partial, (SELECT group_concat(c.name) FROM pragma_index_info(i.name) c)
 FROM sqlite_master m, pragma_index_list(m.name) i WHERE m.type = 'table'`)
 	for _, row := range rows {
-		found = append(found, index{table: row[0], name: row[1], unique: row[2] == "1", partial: row[3] == "1", columns: strings.Split(row[4], ",")})
+		found = append(found, index{table: row[0], name: row[1], unique: row[2] == "1", partial: row[3] == "1", columns: strings.Split(row[4], ","), drop: `DROP INDEX "` + row[1] + `";`})
 	}
 	return found, err
 }

@@ -46,6 +46,11 @@ func TestNever17_under_load_100000_due_at_once_are_taken_at_the_pace_of_the_slot
 	}))
 	c := p.call("more", 0)
 	w.eventually("all slots are taken", func() bool { return running.Load() == loadSlots })
+	// Each message that is received gives it an occasion to claim.
+	w.eventually("more is received", func() bool { return c.acknowledged.Load() >= 5*loadCallers })
+	if n := w.count(`SELECT count(*) FROM postroom_work WHERE stage = 9`); n != loadSlots {
+		t.Errorf("%d messages are leased before any run has ended, want %d", n, loadSlots)
+	}
 	var leased, heap high
 	w.eventually("enough are handled", func() bool {
 		leased.see(int64(w.count(`SELECT count(*) FROM postroom_work WHERE stage = 9`)))

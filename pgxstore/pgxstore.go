@@ -152,6 +152,9 @@ func newPoolDB(pool *pgxpool.Pool) *poolDB {
 	return &poolDB{runner{pool, route.find}, pool, route}
 }
 
+// Pool: see sqlstore.Pooled.
+func (d *poolDB) Pool() any { return d.pool }
+
 func (d *poolDB) Begin(ctx context.Context) (sqlstore.TxConn, error) {
 	// Before it takes a connection: the look takes one of its own.
 	if _, err := d.route.find(ctx); err != nil {

@@ -29,6 +29,20 @@ type DB interface {
 	MaxConns() int
 }
 
+// A Pooled DB says which pool it is on. Stores on one pool share their
+// transactions; a DB that is none is a pool of its own.
+type Pooled interface{ Pool() any }
+
+// samePool tells whether a transaction of one DB is one of the other.
+func samePool(a, b DB) bool {
+	p, one := a.(Pooled)
+	q, other := b.(Pooled)
+	if one && other {
+		return p.Pool() == q.Pool()
+	}
+	return a == b
+}
+
 // A Pipeliner is a DB that can run several statements with one round trip and
 // one commit.
 type Pipeliner interface {

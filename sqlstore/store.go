@@ -158,7 +158,7 @@ func (s *Store) session(tx postroom.Tx) (*session, error) {
 	case CallerTx:
 		return &session{store: s, conn: tx.Conn, caller: true, snapshot: s.dialect.Snapshots}, nil
 	case *Transaction:
-		if tx.store.db != s.db {
+		if !samePool(tx.store.db, s.db) {
 			return nil, fmt.Errorf("%s: transaction of %s: %w", s.name, tx.store.name, postroom.ErrForeignTx)
 		}
 		return &session{store: s, conn: tx.conn, caller: true}, nil

@@ -161,6 +161,7 @@ func TestOneTransactionReachesTheModulesOfOneDatabase(t *testing.T) {
 		for _, commit := range []bool{false, true} {
 			tx, err := w.store.Begin(w.Context())
 			w.must(err)
+			defer func() { _ = tx.Rollback(context.Background()) }() // a pool does not close before
 			direct := message("direct", "")
 			direct.Source = "shop"
 			w.must(b.PublishTx(w.Context(), tx, direct))

@@ -1,0 +1,156 @@
+package stores_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
+	"github.com/postroom/postroom/pgxstore"
+	"github.com/postroom/postroom/tests/services"
+)
+
+// While somebody's snapshot keeps the rows of all that was done meanwhile from
+// being removed, a claim reads about as many blocks as it does on an empty table.
+func TestClaim_costs_no_more_than_twice_under_a_snapshot_held_open(t *testing.T) {
+	const drained, batch = 20_000, 1000
+	seen := &claims{}
+	config, err := pgxpool.ParseConfig(services.FreshDatabase(t, services.Postgres(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.Tracer = seen
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store, err := pgxstore.Open(pool, pgxstore.Options{})
+	if err == nil {
+		err = store.Migrate(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := pgx.ConnectConfig(t.Context(), config.ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close(context.Background()) })
+
+	pass(t, store, batch)
+	empty := seen.blocks(t, store, pool)
+	if _, err := other.Exec(t.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM postroom_work"); err != nil {
+		t.Fatal(err)
+	}
+	for range drained / batch {
+		pass(t, store, batch)
+	}
+	held := seen.blocks(t, store, pool)
+	t.Logf("a claim reads %d blocks, and %d after %d messages under the snapshot", empty, held, drained)
+	if held > 2*empty {
+		t.Errorf("a claim reads %d blocks after %d messages under the snapshot, on an empty table %d", held, drained, empty)
+	}
+}
+
+// pass lets messages go all the way from Put to Done.
+func pass(t *testing.T, store box.Store, n int) {
+	t.Helper()
+	fill(t, store, n)
+	ack(t, store, n)
+}
+
+func fill(t *testing.T, store box.Store, n int) {
+	t.Helper()
+	puts := make([]box.Put, n)
+	for i := range puts {
+		puts[i] = box.Put{Mode: box.Queue, Message: postroom.Message{
+			Consumer: "c", Source: "s", ID: postroom.NewID(), Topic: "t", Payload: []byte("x"),
+		}}
+	}
+	if _, err := store.Put(t.Context(), nil, puts); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ack(t *testing.T, store box.Store, n int) {
+	t.Helper()
+	got, err := store.Claim(t.Context(), box.ClaimRequest{Consumer: "c", Owner: "w", Lease: time.Hour, Limit: n})
+	if err != nil || len(got) != n {
+		t.Fatalf("claimed %d of %d: %v", len(got), n, err)
+	}
+	ends := make([]box.Settlement, n)
+	for i, m := range got {
+		ends[i] = box.Settlement{Lease: m.Lease, Verb: box.Ack}
+	}
+	if _, err := store.Settle(t.Context(), nil, ends); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// claims keep the statements that a claim was made of.
+type claims struct{ all []pgx.TraceQueryStartData }
+
+func (c *claims) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	for _, name := range []string{"claim", "peek"} {
+		if strings.HasPrefix(d.SQL, "/* postroom:"+name+" */") {
+			c.all = append(c.all, d)
+		}
+	}
+	return ctx
+}
+
+func (c *claims) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// blocks lets the store claim a few times, and tells how many blocks the server
+// reads for such a claim: the median, since now and then a claim looks at all.
+func (c *claims) blocks(t *testing.T, store box.Store, pool *pgxpool.Pool) int {
+	t.Helper()
+	const limit = 20
+	var costs []int
+	for range 5 {
+		c.all = nil
+		pass(t, store, limit)
+		fill(t, store, limit) // for what is explained to claim
+		cost := 0
+		for _, d := range slices.Clone(c.all) {
+			cost += explained(t, pool, d)
+		}
+		costs = append(costs, cost)
+		ack(t, store, limit)
+	}
+	slices.Sort(costs)
+	return costs[len(costs)/2]
+}
+
+// explained runs a statement once more, to no effect, and counts its blocks.
+func explained(t *testing.T, pool *pgxpool.Pool, d pgx.TraceQueryStartData) int {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	var text []byte
+	if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+d.SQL, d.Args...).Scan(&text); err != nil {
+		t.Fatal(fmt.Errorf("%s: %w", d.SQL, err))
+	}
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal(text, &plans); err != nil {
+		t.Fatal(err)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read
+}

@@ -8,7 +8,8 @@ import (
 )
 
 // maxClaims is how many claims are under way at once: while the database commits
-// one, it works on the other.
+// one, it works on the other. Where it writes one at a time, the other would only
+// wait.
 const maxClaims = 2
 
 // A flight is a claim under way. It takes along what has ended.
@@ -47,7 +48,7 @@ func (l *Loop) mayClaim() bool {
 	if l.flying == 0 {
 		return room > 0
 	}
-	return l.look == lookReady && l.flying < maxClaims && room >= l.coming
+	return l.look == lookReady && l.flying < maxClaims && !l.keeper.serial && room >= l.coming
 }
 
 // claim starts a claim for the room there is. It is false if nothing changed.

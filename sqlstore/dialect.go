@@ -43,6 +43,9 @@ type Dialect struct {
 	Quote func(name string) string
 	// Schemas: tables can live in a schema.
 	Schemas bool
+	// Prepares are the statements that are kept prepared, where the driver can.
+	// Nil: none, since a pooler in between may not keep them.
+	Prepares []string
 	// SingleWriter: one transaction writes at a time, and holding it keeps all
 	// other writers out.
 	SingleWriter bool

@@ -89,7 +89,7 @@ type acks struct {
 // acks parts settlements into those and the rest.
 func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
 	a = acks{at: map[int64]int{}, superseded: map[int64]bool{}}
-	single := (&session{store: s}).has("ack")
+	single := (&session{store: s}).has("ack") && !s.dialect.SingleWriter
 	named := map[int64]bool{}
 	for i := range settlements {
 		l := settlements[i].Lease
@@ -172,6 +172,14 @@ func merge(a, b map[string]bool) map[string]bool {
 
 // settle ends the leases whose rows it can lock now.
 func (q *session) settle(ctx context.Context, settlements []box.Settlement) ([]box.Settled, map[string]bool, error) {
+	if q.store.dialect.SingleWriter && q.has("ack") {
+		return q.settleTogether(ctx, settlements)
+	}
+	return q.settleEach(ctx, settlements)
+}
+
+// settleEach locks the work rows, and lets the rules decide for each.
+func (q *session) settleEach(ctx context.Context, settlements []box.Settlement) ([]box.Settled, map[string]bool, error) {
 	settled := make([]box.Settled, len(settlements))
 	seqs := make([]int64, 0, len(settlements))
 	for i := range settlements {

@@ -64,6 +64,12 @@ type sqlDB struct {
 	sqlConn
 	db        *sql.DB
 	isolation sql.IsolationLevel
+	prepared  *prepared
+}
+
+func newSQLDB(db *sql.DB, isolation sql.IsolationLevel) sqlDB {
+	p := &prepared{db: db}
+	return sqlDB{sqlConn{p}, db, isolation, p}
 }
 
 func (d sqlDB) Begin(ctx context.Context) (TxConn, error) {
@@ -71,8 +77,11 @@ func (d sqlDB) Begin(ctx context.Context) (TxConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sqlTx{sqlConn{tx}, tx}, nil
+	return &sqlTx{sqlConn{preparedTx{d.prepared, tx}}, tx}, nil
 }
+
+// Pool: see Pooled.
+func (d sqlDB) Pool() any { return d.db }
 
 func (d sqlDB) MaxConns() int { return d.db.Stats().MaxOpenConnections }
 

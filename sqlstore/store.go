@@ -49,6 +49,8 @@ type Store struct {
 	floors floors
 	// accepted: the server was found to be one that can be used.
 	accepted atomic.Bool
+	// prepared: the statements that are kept prepared are.
+	prepared atomic.Bool
 }
 
 var (
@@ -68,7 +70,7 @@ var (
 // It does not touch the database; Migrate creates the tables, and Check tells
 // whether they are there.
 func Open(db *sql.DB, d *Dialect, opts Options) (*Store, error) {
-	return New(sqlDB{sqlConn{db}, db, d.Isolation}, d, opts)
+	return New(newSQLDB(db, d.Isolation), d, opts)
 }
 
 // New makes a store on any pool that satisfies DB.
@@ -145,6 +147,9 @@ func (s *Store) OneWriter() bool { return s.dialect.SingleWriter }
 func (s *Store) Close() error {
 	for _, set := range s.sets() {
 		set.closed.Store(true)
+	}
+	if p, ok := s.db.(Preparer); ok {
+		return p.Unprepare()
 	}
 	return nil
 }

@@ -82,6 +82,7 @@ func (s *Store) patiently(ctx context.Context, fn func() error) error {
 // open begins one transaction and readies it: a single writer takes its lock
 // first, so that it never has to give up in the middle.
 func (s *Store) open(ctx context.Context) (*Transaction, error) {
+	s.readyStatements(ctx)
 	conn, err := s.db.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -100,6 +101,22 @@ func (s *Store) open(ctx context.Context) (*Transaction, error) {
 		}
 	}
 	return t, nil
+}
+
+// readyStatements prepares what the dialect wants prepared, once there are
+// tables. That it failed shows when the statements run.
+func (s *Store) readyStatements(ctx context.Context) {
+	p, ok := s.db.(Preparer)
+	if !ok || s.prepared.Load() {
+		return
+	}
+	texts := make([]string, len(s.dialect.Prepares))
+	for i, name := range s.dialect.Prepares {
+		texts[i] = s.statements[name]
+	}
+	if p.Prepare(ctx, texts) == nil {
+		s.prepared.Store(true)
+	}
 }
 
 func (s *Store) lockWriter(ctx context.Context) error {

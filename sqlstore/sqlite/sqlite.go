@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,11 +25,43 @@ var Dialect = &sqlstore.Dialect{
 	Name:         "sqlite",
 	Statements:   statements,
 	Migrations:   migrations(),
+	Batch:        list,
+	Singles:      singles,
+	Prepares:     prepares,
 	Value:        value,
 	Classify:     Classify,
 	Quote:        func(name string) string { return `"` + name + `"` },
 	SingleWriter: true,
 	Isolation:    sql.LevelDefault,
+}
+
+// singles are the statements whose rows have more than the number of a message.
+// To take them out of JSON would cost more than to run a prepared statement for
+// each row.
+var singles = map[string]bool{
+	"insert_message": true, "lookup": true, "insert_work": true, "update_work": true, "insert_done": true,
+	"update_content": true, "adopt_hash": true, "vacate_lanes": true, "lane_heads": true, "arrive": true, "ready": true,
+	"insert_lanes": true, "lock_lanes": true, "arrivals": true, "lower_hint": true, "lowest_queued": true, "set_heads": true,
+	"delete_lanes": true, "extend": true, "insert_audit": true, "count": true,
+}
+
+// prepares are the statements of the hot path.
+var prepares = []string{
+	"begin", "insert_message", "positions", "lookup", "lock_work", "exists_work", "insert_work", "update_work", "delete_work",
+	"ack", "insert_done", "peek", "claim", "claimed", "enqueue", "arrive", "ready", "arrivals", "lock_lanes", "insert_lanes",
+	"vacant_lanes", "lowest_queued", "set_heads", "vacate_lanes", "lane_heads", "extend",
+}
+
+// list turns rows of one number each into a JSON array.
+func list(rows [][]any) []any {
+	text := []byte{'['}
+	for i, row := range rows {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, row[0].(int64), 10)
+	}
+	return []any{string(append(text, ']'))}
 }
 
 func migrations() fs.FS {

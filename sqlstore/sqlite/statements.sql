@@ -1,5 +1,6 @@
--- The statements of SQLite. Rows come one at a time; one transaction writes at a
--- time, so that no row needs a lock. Times are microseconds since 1970.
+-- The statements of SQLite. Rows of several values come one at a time, numbers of
+-- messages as a JSON array. One transaction writes at a time, so that no row needs
+-- a lock. Times are microseconds since 1970.
 
 -- name: set_up
 PRAGMA journal_mode = WAL;
@@ -20,6 +21,17 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
 ON CONFLICT (consumer, source, id) DO NOTHING
 RETURNING seq, consumer, source, id, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000;
 
+-- name: ack
+-- insert_done for plain leases that are current, by their fences; delete_work
+-- follows for those that it gives back. What it leaves goes the slow way. The
+-- plus keeps the planner from walking all leases for each.
+INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
+SELECT w.seq, w.consumer, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, w.attempt + 1, ?4, ?3, ?3 < w.revision, ?5, ?6,
+       w.fence, w.last_seen, 0
+FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = CAST(i.key AS INTEGER)
+WHERE +w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = ?2 AND w.fence = i.value
+RETURNING seq, superseded;
+
 -- name: lookup
 SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.hash_alg, m.digest,
        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000,
@@ -33,13 +45,13 @@ WHERE m.consumer = ?1 AND m.source = ?2 AND m.id = ?3;
 SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
-FROM {{work}} w WHERE w.seq = ?1;
+FROM {{work}} w WHERE w.seq IN (SELECT value FROM json_each(?1));
 
 -- name: exists_work
-SELECT seq FROM {{work}} WHERE seq = ?1;
+SELECT seq FROM {{work}} WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: lock_done
-SELECT seq FROM {{done}} WHERE seq = ?1;
+SELECT seq FROM {{done}} WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: positions
 -- The first of the numbers that were taken.
@@ -58,17 +70,17 @@ SET consumer = ?2, topic = ?3, grp = ?4, stage = ?5, position = ?6, ready_positi
 WHERE seq = ?1;
 
 -- name: delete_work
-DELETE FROM {{work}} WHERE seq = ?1;
+DELETE FROM {{work}} WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: insert_done
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
 
 -- name: delete_done
-DELETE FROM {{done}} WHERE seq = ?1;
+DELETE FROM {{done}} WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: delete_message
-DELETE FROM {{message}} WHERE seq = ?1;
+DELETE FROM {{message}} WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: update_content
 UPDATE {{message}}
@@ -82,11 +94,11 @@ UPDATE {{message}} SET hash = ?2, hash_alg = ?3 WHERE seq = ?1 AND hash IS NULL;
 
 -- name: touch_work
 UPDATE {{work}} SET last_seen = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
-WHERE seq = ?1 AND last_seen <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - 1000000;
+WHERE seq IN (SELECT value FROM json_each(?1)) AND last_seen <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - 1000000;
 
 -- name: touch_done
 UPDATE {{done}} SET last_seen = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
-WHERE seq = ?1 AND last_seen <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - 1000000;
+WHERE seq IN (SELECT value FROM json_each(?1)) AND last_seen <= CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 - 1000000;
 
 -- name: vacate_lanes
 UPDATE {{lane}} SET head = NULL WHERE consumer = ?1 AND grp = ?2 AND head = ?3;
@@ -140,7 +152,7 @@ SELECT grp FROM {{lane}} WHERE consumer = ?1 AND grp = ?2;
 SELECT grp, seq, position FROM {{work}} WHERE consumer = ?1 AND grp = ?2 AND stage = 5 ORDER BY position LIMIT ?3;
 
 -- name: enqueue
-UPDATE {{work}} SET stage = 6 WHERE seq = ?1;
+UPDATE {{work}} SET stage = 6 WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: lower_hint
 UPDATE {{lane}} SET position = ?3 WHERE consumer = ?1 AND grp = ?2 AND position > ?3;
@@ -177,12 +189,12 @@ SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
        w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen,
        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
-FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq WHERE w.seq = ?1;
+FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value CROSS JOIN {{message}} m ON m.seq = w.seq;
 
 -- name: messages
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq
-FROM {{message}} m WHERE m.seq = ?1;
+FROM {{message}} m WHERE m.seq IN (SELECT value FROM json_each(?1));
 
 -- name: expired_leases
 SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
@@ -201,10 +213,10 @@ WHERE consumer = ?1 AND purged = ?4 AND done_at <= CAST(round(unixepoch('subsec'
 ORDER BY done_at, seq LIMIT ?3;
 
 -- name: purge_payloads
-UPDATE {{message}} SET payload = NULL, headers = NULL WHERE seq = ?1;
+UPDATE {{message}} SET payload = NULL, headers = NULL WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: mark_purged
-UPDATE {{done}} SET purged = true WHERE seq = ?1;
+UPDATE {{done}} SET purged = true WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: get
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,

@@ -125,7 +125,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 // prepared is for a driver that runs nothing without it.
 func (c *conn) prepared(ctx context.Context, query string, do func(s driver.Stmt) error) error {
-	s, err := c.PrepareContext(ctx, query)
+	s, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -141,8 +141,41 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (t driver.Tx,
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	s, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return &stmt{s, c, nameOf(query)}, nil
 }
+
+// stmt is a prepared statement, which parks where it runs.
+type stmt struct {
+	driver.Stmt
+	conn *conn
+	name string
+}
+
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
+	err = s.conn.around(s.name, func() (err error) {
+		res, err = s.Stmt.(driver.StmtExecContext).ExecContext(ctx, s.conn.toServer(args))
+		return err
+	})
+	return res, err
+}
+
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	read := &rows{}
+	err := s.conn.around(s.name, func() error {
+		inner, err := s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, s.conn.toServer(args))
+		return read.all(inner, err, s.conn.skew)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return read, nil
+}
+
+func (s *stmt) CheckNamedValue(v *driver.NamedValue) error { return s.conn.CheckNamedValue(v) }
 
 func (c *conn) Ping(ctx context.Context) error {
 	if p, ok := c.Conn.(driver.Pinger); ok && !c.broken {

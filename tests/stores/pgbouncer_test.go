@@ -53,6 +53,7 @@ var emptyBoth = func() string {
 func TestNever13_PgBouncer_in_transaction_mode_passes_the_suite(t *testing.T) {
 	for name, open := range waysThroughPgBouncer {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			// One database for all cases: its sessions go on from case to case too.
 			direct, through := services.FreshBouncedDatabase(t)
 			admin := stores.Connect(t, "pgx", direct+"&default_query_exec_mode=simple_protocol")

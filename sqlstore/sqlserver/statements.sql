@@ -7,7 +7,7 @@
 
 -- name: server
 -- Empty if it will do.
-DECLARE @says NVARCHAR(200) = N'';
+SET NOCOUNT ON; DECLARE @says NVARCHAR(200) = N'';
 BEGIN TRY
     EXEC(N'DECLARE @n INT; SELECT @n = COUNT(*) FROM OPENJSON(N''[1]'');');
 END TRY
@@ -220,8 +220,7 @@ ORDER BY l.consumer, l.grp;
 -- name: peek
 -- One look at whether anything has to be made ready before a claim. What is locked
 -- is not waited for. Topic by topic: a paused one may have a great many messages.
-SET NOCOUNT ON;
-DECLARE @parked INT = 0, @topic VARBINARY(1020) = 0x, @next VARBINARY(1020);
+SET NOCOUNT ON; DECLARE @parked INT = 0, @topic VARBINARY(1020) = 0x, @next VARBINARY(1020);
 WHILE @topic IS NOT NULL AND @parked = 0
 BEGIN
     SET @next = NULL;
@@ -245,9 +244,7 @@ WHERE w.consumer = @p1 AND w.stage IN (3, 4) AND w.next <= DATEDIFF_BIG(MICROSEC
 ORDER BY w.next, w.seq;
 
 -- name: parked
-SET NOCOUNT ON;
-DECLARE @topics TABLE (topic VARBINARY(1020));
-DECLARE @topic VARBINARY(1020) = 0x, @next VARBINARY(1020);
+SET NOCOUNT ON; DECLARE @topics TABLE (topic VARBINARY(1020)); DECLARE @topic VARBINARY(1020) = 0x, @next VARBINARY(1020);
 WHILE @topic IS NOT NULL
 BEGIN
     SET @next = NULL;
@@ -277,9 +274,7 @@ JOIN OPENJSON(@p1) WITH (seq BIGINT '$[0]', n BIGINT '$[1]') AS i ON i.seq = w.s
 
 -- name: arrived_groups
 -- Group by group: one may have a great many messages.
-SET NOCOUNT ON;
-DECLARE @groups TABLE (grp VARBINARY(1020));
-DECLARE @left BIGINT = @p2, @grp VARBINARY(1020) = 0x, @next VARBINARY(1020);
+SET NOCOUNT ON; DECLARE @groups TABLE (grp VARBINARY(1020)); DECLARE @left BIGINT = @p2, @grp VARBINARY(1020) = 0x, @next VARBINARY(1020);
 WHILE @left > 0
 BEGIN
     SET @next = NULL;
@@ -311,17 +306,24 @@ WHERE l.position >= 0
 ORDER BY l.consumer, l.grp;
 
 -- name: arrivals
--- One group at a time. Without row versions, a read would wait for an arrival that
--- somebody has locked; it ends there instead, which is where sorting must stop.
+-- One group at a time, up to the first arrival that somebody has locked: there
+-- sorting must stop. With row versions nothing stops it here.
 SET NOCOUNT ON; SET XACT_ABORT OFF; SET LOCK_TIMEOUT 0;
+DECLARE @arrived TABLE (seq BIGINT, position BIGINT); DECLARE @left BIGINT = @p3, @seq BIGINT, @position BIGINT = -1;
 BEGIN TRY
-    SELECT TOP (@p3) w.grp, w.seq, w.position FROM {{work}} w WITH (INDEX({{prefix}}_work_arrived))
-    WHERE w.consumer = @p1 AND w.stage = 5 AND w.grp = @p2
-    ORDER BY w.position;
+    WHILE @left > 0
+    BEGIN
+        SET @seq = NULL;
+        SELECT TOP (1) @seq = w.seq, @position = w.position FROM {{work}} w WITH (INDEX({{prefix}}_work_arrived))
+        WHERE w.consumer = @p1 AND w.stage = 5 AND w.grp = @p2 AND w.position > @position
+        ORDER BY w.position;
+        IF @seq IS NULL BREAK;
+        INSERT INTO @arrived (seq, position) VALUES (@seq, @position);
+        SET @left = @left - 1;
+    END;
 END TRY
-BEGIN CATCH
-    IF ERROR_NUMBER() <> 1222 BEGIN THROW; END;
-END CATCH;
+BEGIN CATCH IF ERROR_NUMBER() <> 1222 BEGIN THROW; END; END CATCH;
+SELECT @p2, seq, position FROM @arrived ORDER BY position;
 
 -- name: enqueue
 SET LOCK_TIMEOUT {{wait}}; UPDATE w SET stage = 6

@@ -86,9 +86,10 @@ type database struct {
 // databases has a row for each dialect. One that has none gets the checks which
 // need no knowledge of the database.
 var databases = map[string]*database{
-	"postgres": &postgres,
-	"mysql":    &mysql,
-	"sqlite":   &sqlite,
+	"postgres":  &postgres,
+	"mysql":     &mysql,
+	"sqlserver": &sqlserver,
+	"sqlite":    &sqlite,
 }
 
 // A check looks at one thing.

@@ -65,6 +65,13 @@ func TestAGapFails(t *testing.T) {
 	if all.gaps() == nil {
 		t.Error("an open requirement with a test passed")
 	}
+	absent := results{{"p", "TestStore/theme"}: "skip", {"p", "TestStore"}: "pass"}
+	if got := absent.of("p", "TestStore/theme/case"); got != "skip" {
+		t.Errorf("the case of a skipped theme is %s", got)
+	}
+	if got := absent.of("p", "TestStore/other/case"); got != "missing" {
+		t.Errorf("a case that did not run is %s", got)
+	}
 	if all.confirm(results{}) == nil {
 		t.Error("a test that did not run passed")
 	}

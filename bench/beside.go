@@ -17,11 +17,11 @@ type sharer interface{ share(with system) system }
 // beside drains a system next to rows that do not concern the drain, and the
 // same system without them. It gives messages per second and the share of the
 // second that the first reached.
-func beside(size sizes, name string, kind rows, n int, pick func(postgres, lite []goal) []goal) scenario {
+func beside(size sizes, name string, kind rows, n int, p place) scenario {
 	return scenario{
 		figures: []figure{
 			{name: name, unit: perSec},
-			{name: name + ", against none", unit: share, goals: pick([]goal{atLeast(85, "%")}, nil)},
+			{name: name + ", against none", unit: share, goals: p.postgres(atLeast(85, "%"))},
 		},
 		rounds: size.besideRounds,
 		all: func(ctx context.Context, systems []system, rounds int) (samples map[string][][]float64, err error) {
@@ -83,12 +83,12 @@ func fillBeside(ctx context.Context, systems []system, kind rows, n int) (filled
 // held drains again and again while a snapshot is held open, so that nothing
 // that was deleted can be cleared away, and gives the speed at the end of that
 // time, also as a share of the speed before.
-func held(size sizes, pick func(postgres, lite []goal) []goal) scenario {
+func held(size sizes, p place) scenario {
 	name := fmt.Sprintf("drain, a snapshot held open for %s", size.snapshot)
 	return scenario{
 		figures: []figure{
 			{name: name, unit: perSec},
-			{name: name + ", against none", unit: share, goals: pick([]goal{atLeast(70, "%")}, nil)},
+			{name: name + ", against none", unit: share, goals: p.postgres(atLeast(70, "%"))},
 		},
 		rounds: size.besideRounds,
 		all: func(ctx context.Context, systems []system, rounds int) (map[string][][]float64, error) {

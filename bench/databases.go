@@ -10,6 +10,8 @@ import (
 // A database is where systems are measured beside each other.
 type database struct {
 	name string
+	// server is the variable that names the server; none where there is none.
+	server string
 	// about says version and settings; nil where another one has said it.
 	about   func(ctx context.Context, server string) (string, error)
 	systems []func(ctx context.Context, server string) (system, error)
@@ -19,18 +21,20 @@ type database struct {
 
 var databases = []database{
 	{
-		name:  "PostgreSQL",
-		about: aboutPostgres,
+		name:   "PostgreSQL",
+		server: postgresServer,
+		about:  aboutPostgres,
 		systems: []func(context.Context, string) (system, error){
 			newPostroomPg,
 			newBarePg,
 			func(ctx context.Context, server string) (system, error) { return newRiver(ctx, server, true) },
 			func(ctx context.Context, server string) (system, error) { return newRiver(ctx, server, false) },
 		},
-		rows: func(size sizes) []scenario { return scenarios(size, false) },
+		rows: func(size sizes) []scenario { return scenarios(size, onPostgres) },
 	},
 	{
-		name: "PostgreSQL, outbox",
+		name:   "PostgreSQL, outbox",
+		server: postgresServer,
 		systems: []func(context.Context, string) (system, error){
 			newOutboxPg,
 			newBareOutboxPg,
@@ -40,10 +44,17 @@ var databases = []database{
 		rows: outboxRows(times(2, "Watermill"), times(0.75, "bare SQL")),
 	},
 	{
+		name:    "MariaDB",
+		server:  "POSTROOM_TEST_MARIADB_DSN",
+		about:   aboutMaria,
+		systems: []func(context.Context, string) (system, error){newPostroomMy, newBareMy},
+		rows:    func(size sizes) []scenario { return scenarios(size.shorter(), onMaria) },
+	},
+	{
 		name:    "SQLite",
 		about:   aboutSQLite,
 		systems: []func(context.Context, string) (system, error){newPostroomLite, newBareLite, newGoqite},
-		rows:    func(size sizes) []scenario { return scenarios(size, true) },
+		rows:    func(size sizes) []scenario { return scenarios(size, onSQLite) },
 	},
 	{
 		name:    "SQLite, outbox",
@@ -52,9 +63,11 @@ var databases = []database{
 	},
 }
 
+const postgresServer = "POSTROOM_TEST_POSTGRES_DSN"
+
 func aboutPostgres(ctx context.Context, server string) (string, error) {
 	if server == "" {
-		return "", errors.New("POSTROOM_TEST_POSTGRES_DSN is not set: use make bench")
+		return "", errors.New(postgresServer + " is not set: use make bench")
 	}
 	version, settings, err := pgSettings(ctx, server)
 	return fmt.Sprintf("PostgreSQL %s (%s), %d connections per system", version, strings.Join(settings, ", "), pgConns), err
@@ -69,6 +82,10 @@ func attach(kind, dsn string) (system, error) {
 		return &barePg{&pgDatabase{dsn: dsn}}, nil
 	case "river":
 		return &riverPg{&pgDatabase{dsn: dsn}, true}, nil
+	case "postroom-mariadb":
+		return &postroomMy{&myDatabase{dsn: dsn}}, nil
+	case "bare-mariadb":
+		return &bareMy{&myDatabase{dsn: dsn}}, nil
 	case "postroom-sqlite":
 		return &postroomLite{&liteFile{dsn}}, nil
 	case "bare-sqlite":

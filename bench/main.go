@@ -3,8 +3,8 @@
 //
 //	bench [flags]
 //
-// PostgreSQL is the server that POSTROOM_TEST_POSTGRES_DSN names; make bench
-// starts one.
+// PostgreSQL and MariaDB are the servers that POSTROOM_TEST_POSTGRES_DSN and
+// POSTROOM_TEST_MARIADB_DSN name; make bench starts them.
 package main
 
 import (
@@ -44,7 +44,7 @@ func command(ctx context.Context, args []string) error {
 	rounds := flags.Int("rounds", 0, "how often each figure is measured (default: by the form)")
 	only := flags.String("only", "", "measure the rows whose name matches this regular expression")
 	of := flags.String("of", "", "measure the systems whose name matches this regular expression")
-	databases := flags.String("databases", "PostgreSQL|SQLite", "measure the databases that match this regular expression")
+	databases := flags.String("databases", "PostgreSQL|MariaDB|SQLite", "measure the databases that match this regular expression")
 	out := flags.String("out", "", "write the table into this file, too")
 	page := flags.String("page", "", "put the table between the markers of this page")
 	chart := flags.String("chart", "", "draw the chart into this file")
@@ -67,7 +67,7 @@ func command(ctx context.Context, args []string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	r, err := newRun(size, os.Getenv("POSTROOM_TEST_POSTGRES_DSN"), *only, *of, *databases, os.Stderr)
+	r, err := newRun(size, *only, *of, *databases, os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -107,13 +107,12 @@ func sizesOf(form string, rounds int) (sizes, error) {
 // A benchRun goes through the databases, systems and rows that were asked for.
 type benchRun struct {
 	size                sizes
-	server              string
 	only, of, databases *regexp.Regexp
 	log                 io.Writer
 }
 
-func newRun(size sizes, server, only, of, databases string, log io.Writer) (*benchRun, error) {
-	r := &benchRun{size: size, server: server, log: log}
+func newRun(size sizes, only, of, databases string, log io.Writer) (*benchRun, error) {
+	r := &benchRun{size: size, log: log}
 	for _, p := range []struct {
 		into **regexp.Regexp
 		text string
@@ -134,7 +133,7 @@ func (r *benchRun) all(ctx context.Context) (*report, error) {
 			continue
 		}
 		if database.about != nil {
-			about, err := database.about(ctx, r.server)
+			about, err := database.about(ctx, os.Getenv(database.server))
 			if err != nil {
 				return nil, err
 			}
@@ -159,7 +158,7 @@ func (r *benchRun) one(ctx context.Context, d database) (results []result, err e
 		}
 	}()
 	for _, open := range d.systems {
-		s, err := open(ctx, r.server)
+		s, err := open(ctx, os.Getenv(d.server))
 		if err != nil {
 			return nil, err
 		}

@@ -98,13 +98,13 @@ func (p *postroomLite) open(context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPostroomSession(store, liteHandler, func() {
+	return newPostroomSession(store, sqlHandler, func() {
 		_ = store.Close()
 		_ = db.Close()
 	})
 }
 
-func liteHandler(started func(message)) postroom.TxHandler {
+func sqlHandler(started func(message)) postroom.TxHandler {
 	return sqlstore.Handler(func(ctx context.Context, tx *sql.Tx, m *postroom.Message) error {
 		started(message{id: m.ID, payload: m.Payload})
 		_, err := tx.ExecContext(ctx, "INSERT INTO bench_effect (id) VALUES (?)", m.ID)

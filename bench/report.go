@@ -26,6 +26,7 @@ type report struct {
 var columns = map[string][]string{
 	"PostgreSQL":         {ours, "bare SQL", "River tuned", "River default"},
 	"PostgreSQL, outbox": {ours, "bare SQL", "Watermill tuned", "Watermill default"},
+	"MariaDB":            {ours, "bare SQL"},
 	"SQLite":             {ours, "bare SQL", "goqite"},
 	"SQLite, outbox":     {ours, "bare SQL"},
 }
@@ -137,7 +138,7 @@ func versions() []string {
 		return found
 	}
 	for _, module := range info.Deps {
-		for _, name := range []string{"jackc/pgx/v5", "riverqueue/river", "ThreeDotsLabs/watermill", "watermill-sql/v3", "dev/goqite", "org/sqlite"} {
+		for _, name := range []string{"jackc/pgx/v5", "go-sql-driver/mysql", "riverqueue/river", "ThreeDotsLabs/watermill", "watermill-sql/v3", "dev/goqite", "org/sqlite"} {
 			if strings.HasSuffix(module.Path, name) {
 				found = append(found, module.Path+" "+module.Version)
 			}

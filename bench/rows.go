@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 const (
@@ -16,34 +15,43 @@ const drainName = "drain, no-op handler, "
 
 func (f figure) isDrain() bool { return strings.HasPrefix(f.name, drainName) }
 
-// scenarios are the rows of the table for one database. The goals are those of
-// PostgreSQL or of SQLite.
-func scenarios(size sizes, sqlite bool) []scenario {
-	pick := func(postgres, lite []goal) []goal {
-		if sqlite {
-			return lite
-		}
-		return postgres
-	}
-	if sqlite {
-		size.done, size.scheduled, size.queued = size.done/size.sqlite, size.scheduled/size.sqlite, size.queued/size.sqlite
-		size.waiting, size.snapshot = size.waiting/size.sqlite, size.snapshot/time.Duration(size.sqlite)
+// A place is the kind of database, by which the goals differ.
+type place int
+
+const (
+	onPostgres place = iota
+	onSQLite
+	onMaria
+)
+
+// pick gives the goals of the place.
+func (p place) pick(postgres, lite, maria []goal) []goal {
+	return [][]goal{postgres, lite, maria}[p]
+}
+
+// postgres are goals that only PostgreSQL has.
+func (p place) postgres(goals ...goal) []goal { return p.pick(goals, nil, nil) }
+
+// scenarios are the rows of the table for one database.
+func scenarios(size sizes, p place) []scenario {
+	if p != onPostgres {
+		size = size.smaller()
 	}
 	one := func(name string, goals ...goal) []figure { return []figure{{name: name, unit: perSec, goals: goals}} }
 	list := []scenario{
 		{figures: one("intake, 1 caller"), measure: intake(size, 1, 1, false)},
 		{
-			figures: one("intake, 32 callers", pick([]goal{times(6, "River"), times(2, "bare SQL")}, []goal{times(6, "bare SQL")})...),
+			figures: one("intake, 32 callers", p.pick([]goal{times(6, "River"), times(2, "bare SQL")}, []goal{times(6, "bare SQL")}, []goal{times(2, "bare SQL")})...),
 			measure: intake(size, 32, 1, false),
 		},
-		{figures: one("intake, 256 callers", pick([]goal{times(12, "River")}, nil)...), measure: intake(size, 256, 1, false)},
-		{figures: one("intake, batches of 500", pick([]goal{times(1, "River tuned")}, nil)...), measure: intake(size, 1, batch, false)},
+		{figures: one("intake, 256 callers", p.postgres(times(12, "River"))...), measure: intake(size, 256, 1, false)},
+		{figures: one("intake, batches of 500", p.postgres(times(1, "River tuned"))...), measure: intake(size, 1, batch, false)},
 		{figures: one("intake, 32 callers, 50 % duplicates"), measure: intake(size, 32, 1, true)},
 	}
 	for _, c := range []int{10, 100, 1000} {
-		goals := pick([]goal{timesBestDrain(3), times(0.75, "bare SQL")}, []goal{times(0.5, "bare SQL")})
+		goals := p.pick([]goal{timesBestDrain(3), times(0.75, "bare SQL")}, []goal{times(0.5, "bare SQL")}, []goal{times(0.6, "bare SQL")})
 		if c == 10 {
-			goals = pick([]goal{times(3, "River"), times(0.75, "bare SQL")}, goals)
+			goals = p.pick([]goal{times(3, "River"), times(0.75, "bare SQL")}, goals, goals)
 		}
 		list = append(list, scenario{
 			figures: one(fmt.Sprintf("%s%d at once", drainName, c), goals...),
@@ -55,26 +63,26 @@ func scenarios(size sizes, sqlite bool) []scenario {
 		scenario{figures: one(fmt.Sprintf("grouped messages, %d groups, 100 at once", groups)), measure: drain(size, grouped, work{concurrency: 100})},
 		scenario{
 			figures: []figure{
-				{name: "receive → handler starts, 200/s, p50", unit: ms, lower: true, goals: pick([]goal{atMost(2, ms), noMoreThan("River")}, nil)},
+				{name: "receive → handler starts, 200/s, p50", unit: ms, lower: true, goals: p.postgres(atMost(2, ms), noMoreThan("River"))},
 				{name: "receive → handler starts, 200/s, p99", unit: ms, lower: true},
 			},
 			measure: latency(size, false),
 		},
 		scenario{
 			figures: []figure{
-				{name: "the same, received by another process, p50", unit: ms, lower: true, goals: pick([]goal{noMoreThan("River")}, nil)},
+				{name: "the same, received by another process, p50", unit: ms, lower: true, goals: p.postgres(noMoreThan("River"))},
 				{name: "the same, received by another process, p99", unit: ms, lower: true},
 			},
 			measure: latency(size, true),
 		},
 		scenario{
-			figures: []figure{{name: "bytes written per message", unit: "B", lower: true, goals: pick([]goal{atMost(1350, "B")}, nil)}},
+			figures: []figure{{name: "bytes written per message", unit: "B", lower: true, goals: p.postgres(atMost(1350, "B"))}},
 			rounds:  1, measure: durability(size),
 		},
-		beside(size, fmt.Sprintf("drain beside %s done", count(size.done)), finished, size.done, pick),
-		beside(size, fmt.Sprintf("drain beside %s scheduled", count(size.scheduled)), scheduled, size.scheduled, pick),
-		beside(size, fmt.Sprintf("drain beside %s queued behind one head", count(size.queued)), queued, size.queued, pick),
-		held(size, pick),
+		beside(size, fmt.Sprintf("drain beside %s done", count(size.done)), finished, size.done, p),
+		beside(size, fmt.Sprintf("drain beside %s scheduled", count(size.scheduled)), scheduled, size.scheduled, p),
+		beside(size, fmt.Sprintf("drain beside %s queued behind one head", count(size.queued)), queued, size.queued, p),
+		held(size, p),
 		scenario{
 			figures: []figure{{name: fmt.Sprintf("kill -9 of a worker → last of its %d handled (lease %s)", size.held, size.lease), unit: "s", lower: true}},
 			all:     killed(size),

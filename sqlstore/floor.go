@@ -65,15 +65,22 @@ func (f *floors) of(req box.ClaimRequest) (from int64, note func([]*claimedMessa
 		if from == 0 {
 			own.scan = now.Add(max(scanEvery, scanShare*time.Since(now)))
 		}
-		own.note(claimed)
+		last := lastTurn(claimed)
+		if from == 0 && len(claimed) == req.Limit && last < own.from {
+			own.scan = time.Time{} // there is more below the floor
+		}
+		own.note(claimed, last)
 	}
 }
 
-func (f *floor) note(claimed []*claimedMessage) {
-	var last int64
+func lastTurn(claimed []*claimedMessage) (last int64) {
 	for _, c := range claimed {
 		last = max(last, c.work.ReadyPosition)
 	}
+	return last
+}
+
+func (f *floor) note(claimed []*claimedMessage, last int64) {
 	if len(claimed) == 0 {
 		return
 	}

@@ -1,0 +1,63 @@
+package sqlstore
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postroom/postroom/box"
+)
+
+// queue is the turns of what is ready.
+type queue struct {
+	floors floors
+	ready  []int64
+}
+
+func (q *queue) add(first, last int64) {
+	for n := first; n <= last; n++ {
+		q.ready = append(q.ready, n)
+	}
+	slices.Sort(q.ready)
+}
+
+// claim takes what a claim finds from its floor on.
+func (q *queue) claim(limit int) int {
+	from, note := q.floors.of(box.ClaimRequest{Consumer: "c", Limit: limit})
+	at, _ := slices.BinarySearch(q.ready, from)
+	n := min(limit, len(q.ready)-at)
+	claimed := make([]*claimedMessage, n)
+	for i, position := range q.ready[at : at+n] {
+		claimed[i] = &claimedMessage{work: box.Work{ReadyPosition: position}}
+	}
+	q.ready = slices.Delete(q.ready, at, at+n)
+	note(claimed)
+	return n
+}
+
+// A caller's transaction takes the turns of its messages long before it commits,
+// and a database that was restored counts again from where it was.
+func TestNever08_many_turns_below_the_floor_do_not_wait_for_a_look_each(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queue
+		q.add(10_001, 20_000)
+		for q.claim(100) > 0 {
+		}
+		q.add(1, 1000)
+		if n := q.claim(100); n != 0 {
+			t.Fatalf("a claim at the floor took %d from below", n)
+		}
+		time.Sleep(scanEvery)
+		for range 10 {
+			if n := q.claim(100); n != 100 {
+				t.Fatalf("a claim took %d, %d are ready", n, len(q.ready))
+			}
+		}
+		q.claim(100) // sees that there is no more
+		q.add(1, 1)
+		if n := q.claim(100); n != 0 {
+			t.Errorf("claims go on looking at everything")
+		}
+	})
+}

@@ -65,7 +65,8 @@ func (l *Loop) claim(ctx context.Context) bool {
 	if l.look == lookFull {
 		l.look = lookNot
 	}
-	f := &flight{asked: now, req: ClaimRequest{Limit: l.room(), ReadyOnly: !full}}
+	// Not the time from before: to look for suspects may have taken long.
+	f := &flight{asked: time.Now(), req: ClaimRequest{Limit: l.room(), ReadyOnly: !full}}
 	if f.req.ReadyOnly && l.box.exchanger() != nil {
 		n := min(len(l.ended), settleWidth)
 		f.jobs, l.ended = l.ended[:n:n], l.ended[n:]

@@ -12,8 +12,9 @@ func (p *pace) ran(d time.Duration) { average(&p.run, d) }
 // flown notes how long a claim took.
 func (p *pace) flown(d time.Duration) { average(&p.trip, d) }
 
-// stuck notes that runs take longer than d, though none has returned to say so.
-func (p *pace) stuck(d time.Duration) { p.run = max(p.run, d) }
+// stuck notes that runs take longer than d, and than was thought, though none has
+// returned to say so.
+func (p *pace) stuck(d time.Duration) { p.run = max(2*p.run, d) }
 
 // ahead is how many messages so many slots get through during a claim, at most
 // the given number.

@@ -40,9 +40,9 @@ func (l *Loop) fill() {
 		if n <= 0 {
 			break
 		}
-		next, asked := l.waiting[:n], l.waiting[0].asked
+		msgs, asked := l.current(l.waiting[:n])
 		l.waiting = l.waiting[n:]
-		for _, part := range l.runner.Split(l.current(next)) {
+		for _, part := range l.runner.Split(msgs) {
 			l.start(part, asked)
 		}
 	}
@@ -51,17 +51,21 @@ func (l *Loop) fill() {
 	}
 }
 
-// current gives the messages whose leases last.
-func (l *Loop) current(all []claimed) []*postroom.Message {
-	msgs := make([]*postroom.Message, 0, len(all))
+// current gives the messages whose leases last, and when the first of them was
+// asked for: the later of two claims may return first.
+func (l *Loop) current(all []claimed) (msgs []*postroom.Message, asked time.Time) {
+	msgs = make([]*postroom.Message, 0, len(all))
 	for _, c := range all {
-		if time.Since(c.asked) < l.opts.Lease {
-			msgs = append(msgs, c.Message)
-		} else {
+		if time.Since(c.asked) >= l.opts.Lease {
 			l.box.forget(c.Message) // by now it may be somebody else's
+			continue
+		}
+		msgs = append(msgs, c.Message)
+		if asked.IsZero() || c.asked.Before(asked) {
+			asked = c.asked
 		}
 	}
-	return msgs
+	return msgs, asked
 }
 
 // longest is how long a message may wait for a slot: others could run it.

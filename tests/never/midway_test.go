@@ -82,3 +82,61 @@ func TestNever01_ack_that_a_renewal_overtakes_leaves_no_work_behind(t *testing.T
 		}
 	})
 }
+
+func TestNever01_ack_that_a_replacement_overtakes_is_superseded(t *testing.T) {
+	onPostgres(t, func(t *testing.T, w *world) {
+		w.receive(message("a"))
+		m := w.claimOne("worker", "a")
+		slow, reached, leave := w.midway()
+		var (
+			settled []box.Settled
+			err     error
+		)
+		wait := park.Go(t, func(ctx context.Context) {
+			settled, err = slow.store.Settle(ctx, nil, []box.Settlement{{Lease: m.Lease, Verb: box.Ack}})
+		})
+		reached()
+		newer := message("a")
+		newer.Payload = []byte("newer")
+		w.receiveAs(postroom.Replaced, newer)
+		leave()
+		wait()
+		w.must(err)
+		if !settled[0].Applied || !settled[0].Superseded {
+			t.Errorf("settled %+v, want it superseded", settled[0])
+		}
+		w.expect("a", "done")
+		if n := w.count(`SELECT count(*) FROM postroom_done WHERE superseded AND revision = 1`); n != 1 {
+			t.Errorf("%d done rows tell that the first content ran, want 1", n)
+		}
+	})
+}
+
+func TestNever03_ack_that_another_claim_overtakes_changes_nothing(t *testing.T) {
+	onPostgres(t, func(t *testing.T, w *world) {
+		w.receive(message("a"))
+		m := w.claimOne("worker", "a")
+		slow, reached, leave := w.midway()
+		var (
+			settled []box.Settled
+			err     error
+		)
+		wait := park.Go(t, func(ctx context.Context) {
+			settled, err = slow.store.Settle(ctx, nil, []box.Settlement{{Lease: m.Lease, Verb: box.Ack}})
+		})
+		reached()
+		w.pass(2 * leaseTime)
+		_, reapErr := w.store.Reap(t.Context(), box.ReapRequest{Consumer: consumer})
+		w.must(reapErr)
+		w.claimOne("worker", "a") // the same owner: only the fence tells
+		leave()
+		wait()
+		w.must(err)
+		if settled[0].Applied {
+			t.Errorf("settled %+v under a lease that is over", settled[0])
+		}
+		if n := w.count(`SELECT count(*) FROM postroom_work WHERE stage = 9`) - w.count(`SELECT count(*) FROM postroom_done`); n != 1 {
+			t.Error("the message is done, though its new run is not")
+		}
+	})
+}

@@ -182,7 +182,7 @@ func behindHeld(held map[any]bool, before, round []intake) (ahead []intake) {
 // that have no result.
 func (s *Store) putOwnRound(ctx context.Context, round []intake) (left []intake, err error) {
 	if left, err = s.putNew(ctx, round); err != nil {
-		return round, err
+		return left, err
 	}
 	if len(left) > 1 || (len(left) == 1 && left[0].put.Divert) {
 		open := left

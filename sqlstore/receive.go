@@ -14,7 +14,8 @@ import (
 )
 
 // putNew takes in what is new with a single statement, where the dialect has
-// one, answers what changes nothing from a plain read, and gives the rest.
+// one, answers what changes nothing from a plain read, and gives the rest, also
+// with an error.
 func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 	queued := !slices.ContainsFunc(round, func(in intake) bool { return in.put.Mode != box.Queue || in.put.Dead != "" })
 	if !queued || !(&session{store: s}).has("receive") {
@@ -29,7 +30,7 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 		if s.dialect.Classify(err) == Busy {
 			return round, nil
 		}
-		return nil, err
+		return round, err
 	}
 	if len(known) == 0 {
 		return nil, nil
@@ -39,15 +40,14 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 		if err != nil {
 			return err
 		}
-		return q.touch(ctx, answerAll(round, known, found))
+		// They are answered, whether or not it can be noted when they were seen.
+		_ = q.touch(ctx, answerAll(round, known, found))
+		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
 	return slices.DeleteFunc(slices.Clone(round), func(in intake) bool {
 		_, open := known[in.put.Message.Key()]
 		return !open
-	}), nil
+	}), err
 }
 
 // answerAll gives the results of those that change nothing, takes them out of

@@ -19,6 +19,9 @@ const (
 	// along: one more goes only with so many messages for each that is under way.
 	flights = 4
 	load    = 16
+	// overdueAfter is how long messages wait for others to come along while no
+	// flush returns: those under way may hang.
+	overdueAfter = 50 * time.Millisecond
 	// What one flush takes along at most.
 	flushMessages = 500
 	flushBytes    = 4 << 20
@@ -44,6 +47,9 @@ type gather struct {
 	limit   int // of flushes at once
 	flying  int
 	waiting []*arrival
+	taken   int  // flushes that took messages along
+	watched bool // somebody looks after overdueAfter
+	overdue bool // the next flush goes with however little
 	// side are the messages that somebody's transaction holds, and those that must
 	// not overtake them; aside counts them by their queue.
 	side   [sideways][]*arrival
@@ -157,10 +163,27 @@ func (g *gather) withdraw(arrivals []*arrival) bool {
 // fly starts a flush if there is enough to take along and one may start. The
 // caller holds the lock.
 func (g *gather) fly() {
-	if len(g.waiting) > 0 && len(g.waiting) >= g.flying*load && g.flying < g.limit {
+	switch {
+	case len(g.waiting) == 0 || g.flying >= g.limit:
+	case g.enough(g.flying):
 		g.flying++
 		g.flushes.Go(g.flush)
+	case !g.watched:
+		g.watched = true
+		taken := g.taken
+		time.AfterFunc(overdueAfter, func() { g.watch(taken) })
 	}
+}
+
+// enough tells whether a flush beside so many others is worth its cost.
+func (g *gather) enough(others int) bool { return g.overdue || len(g.waiting) >= others*load }
+
+// watch lets go what waits, if nothing went since so many had been taken.
+func (g *gather) watch(taken int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.watched, g.overdue = false, g.taken == taken
+	g.fly()
 }
 
 // flush commits what has gathered, again and again until nothing has. The parts
@@ -171,8 +194,9 @@ func (g *gather) flush() {
 		// Callers that can run now come along.
 		runtime.Gosched()
 		g.mu.Lock()
-		if len(g.waiting) == 0 || len(g.waiting) < (g.flying-1)*load {
+		if len(g.waiting) == 0 || !g.enough(g.flying-1) {
 			g.flying--
+			g.fly() // so that somebody looks after what is left
 			g.mu.Unlock()
 			return
 		}
@@ -196,6 +220,8 @@ func (g *gather) take() []*arrival {
 	}
 	batch := g.waiting[:n:n]
 	g.waiting = g.waiting[n:]
+	g.taken++
+	g.overdue = false
 	for _, a := range batch {
 		a.taken = true
 	}

@@ -74,6 +74,38 @@ func TestGather_a_lone_caller_waits_for_nobody(t *testing.T) {
 	})
 }
 
+// A connection hangs, or waits for somebody's lock: others need not.
+func TestGather_few_callers_do_not_wait_for_flushes_that_hang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowStore{}
+		const hung = flights - 1
+		g := newGather(flights, func(ctx context.Context, puts []Put) ([]PutResult, error) {
+			if puts[0].Message.ID == "hung" {
+				time.Sleep(flushTime)
+			}
+			return s.put(ctx, puts)
+		})
+		var wg sync.WaitGroup
+		call := func(id string, most time.Duration) {
+			wg.Go(func() {
+				start := time.Now()
+				if _, err := g.do(t.Context(), queued(id, "")); err != nil || time.Since(start) > most {
+					t.Errorf("%s took %v: %v", id, time.Since(start), err)
+				}
+			})
+		}
+		for range hung {
+			call("hung", time.Minute)
+			time.Sleep(time.Second)
+		}
+		for i := range 5 { // the later ones come while the first is under way
+			call(fmt.Sprint(i), 3*time.Second)
+			time.Sleep(300 * time.Millisecond)
+		}
+		wg.Wait()
+	})
+}
+
 func TestGather_callers_share_the_next_commit(t *testing.T) {
 	s := &slowStore{}
 	gathering(t, s, func(t *testing.T, g *gather) {

@@ -79,7 +79,7 @@ func (s *postroomSession) work(ctx context.Context, w work) error {
 	}
 	return inbox.NewWorker(s.in, mux, inbox.WorkerOptions{
 		Concurrency: w.concurrency,
-		Batch:       min(max(w.concurrency, 100), 500),
+		Batch:       batch,
 		Lease:       w.lease,
 	}).Run(ctx)
 }

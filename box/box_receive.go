@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -258,7 +259,7 @@ func (b *Box) flush(ctx context.Context, puts []Put) ([]PutResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Wake()
+	b.wake(slices.ContainsFunc(puts, func(p Put) bool { return p.Message.Group != "" }))
 	b.logBatch(ctx, puts, results)
 	return results, nil
 }

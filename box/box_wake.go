@@ -3,35 +3,46 @@ package box
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // wakers are the workers of this process that wait for messages.
 type wakers struct {
 	mu  sync.Mutex
-	all map[chan struct{}]struct{}
+	all map[*waiter]struct{}
 }
 
-// Wait subscribes to hints that there may be something to claim. Each hint that
-// was not read yet stands for all that followed it.
-func (b *Box) Wait() (hints <-chan struct{}, stop func()) {
-	ch := make(chan struct{}, 1)
+// A waiter gets hints that there may be something to claim. Each hint that was
+// not read yet stands for all that followed it.
+type waiter struct {
+	hints chan struct{}
+	// full: what the hints are about may have to be made ready first.
+	full atomic.Bool
+}
+
+// wait subscribes to hints.
+func (b *Box) wait() (w *waiter, stop func()) {
+	w = &waiter{hints: make(chan struct{}, 1)}
 	b.wakers.mu.Lock()
 	defer b.wakers.mu.Unlock()
 	if b.wakers.all == nil {
-		b.wakers.all = map[chan struct{}]struct{}{}
+		b.wakers.all = map[*waiter]struct{}{}
 	}
-	b.wakers.all[ch] = struct{}{}
-	return ch, func() {
+	b.wakers.all[w] = struct{}{}
+	return w, func() {
 		b.wakers.mu.Lock()
 		defer b.wakers.mu.Unlock()
-		delete(b.wakers.all, ch)
+		delete(b.wakers.all, w)
 	}
 }
 
 // Wake lets the workers of this process know, and those of others soon.
-func (b *Box) Wake() {
-	b.wakeHere()
+func (b *Box) Wake() { b.wake(true) }
+
+// wake says besides whether all that is new can be claimed as it is.
+func (b *Box) wake(full bool) {
+	b.wakeHere(full)
 	if w, ok := b.store.(Waker); ok {
 		b.distant.wake(func(ctx context.Context) error { return w.Wake(ctx, b.consumer) })
 	}
@@ -43,7 +54,7 @@ func (b *Box) listen(ctx context.Context) {
 	if !ok {
 		return
 	}
-	if err := w.Listen(ctx, b.consumer, b.wakeHere); err != nil {
+	if err := w.Listen(ctx, b.consumer, func() { b.wakeHere(true) }); err != nil {
 		b.log.InfoContext(ctx, "no hints from other processes, the worker finds their messages by polling", "reason", err)
 	}
 }
@@ -90,12 +101,15 @@ func (d *distant) run(send func(context.Context) error) {
 	}
 }
 
-func (b *Box) wakeHere() {
+func (b *Box) wakeHere(full bool) {
 	b.wakers.mu.Lock()
 	defer b.wakers.mu.Unlock()
-	for ch := range b.wakers.all {
+	for w := range b.wakers.all {
+		if full {
+			w.full.Store(true)
+		}
 		select {
-		case ch <- struct{}{}:
+		case w.hints <- struct{}{}:
 		default:
 		}
 	}

@@ -18,7 +18,7 @@ const (
 	// while it takes in others. Each costs the same, however little it takes
 	// along: one more goes only with so many messages for each that is under way.
 	flights = 4
-	load    = 16
+	load    = 32
 	// overdueAfter is how long messages wait for others to come along while no
 	// flush returns: those under way may hang.
 	overdueAfter = 50 * time.Millisecond
@@ -69,7 +69,7 @@ type call struct {
 type arrival struct {
 	call  *call
 	index int
-	put   Put
+	put   *Put
 	// out is set under the gather's lock, and read after the call is done.
 	out   PutResult
 	taken bool
@@ -90,14 +90,15 @@ func newGather(limit int, put func(context.Context, []Put) ([]PutResult, error))
 
 // do takes messages in together with those of other callers. When ctx ends
 // before they were taken along, nothing was done; when it ends after that, nobody
-// knows yet.
+// knows yet, and the puts are still in use.
 func (g *gather) do(ctx context.Context, puts []Put) ([]PutResult, error) {
 	c := &call{done: make(chan struct{}), errs: make([]error, len(puts))}
 	c.open.Store(int32(len(puts))) //nolint:gosec // a batch in memory is not that large
-	arrivals := make([]*arrival, len(puts))
+	arrivals, all := make([]*arrival, len(puts)), make([]arrival, len(puts))
 	for i := range puts {
-		arrivals[i] = &arrival{call: c, index: i, put: puts[i]}
-		arrivals[i].put.Divert = true
+		puts[i].Divert = true
+		all[i] = arrival{call: c, index: i, put: &puts[i]}
+		arrivals[i] = &all[i]
 	}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, arrivals...)
@@ -284,7 +285,7 @@ func (g *gather) send(batch []*arrival) ([]PutResult, error) {
 	defer cancel()
 	puts := make([]Put, len(batch))
 	for i, a := range batch {
-		puts[i] = a.put
+		puts[i] = *a.put
 	}
 	return g.put(ctx, puts)
 }

@@ -44,7 +44,7 @@ type Loop struct {
 	coming    int       // messages that those ask for
 	pace      pace
 	look      look
-	hinted    bool // since the last claim that looked everywhere
+	hinted    look // what hints ask for since the last claim
 	lastFull  time.Time
 	idle      time.Duration // from the last rest to its poll
 	poll      *time.Timer
@@ -152,7 +152,7 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // serve is the loop itself: claim while there is room and hope, else wait.
 func (l *Loop) serve(ctx context.Context) error {
-	hints, unsubscribe := l.box.Wait()
+	waiter, unsubscribe := l.box.wait()
 	defer unsubscribe()
 	for ctx.Err() == nil {
 		l.absorb()
@@ -179,10 +179,10 @@ func (l *Loop) serve(ctx context.Context) error {
 			l.finish(job)
 		case job := <-l.settled:
 			l.settle(job)
-		case <-hints:
-			l.look, l.hinted = lookFull, true
+		case <-waiter.hints:
+			l.hint(waiter.full.Swap(false))
 		case <-l.poll.C:
-			l.look, l.hinted = lookFull, true
+			l.look = lookFull
 		case <-l.patience.C:
 			l.giveBack()
 		}

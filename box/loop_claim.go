@@ -17,6 +17,8 @@ type flight struct {
 	req   ClaimRequest
 	asked time.Time
 	jobs  []*Job
+	// hinted: it follows a hint that something is ready.
+	hinted bool
 	// What it brings back.
 	settled []Settled
 	msgs    []*postroom.Message
@@ -57,16 +59,17 @@ func (l *Loop) claim(ctx context.Context) bool {
 	full := l.look == lookFull || now.Sub(l.lastFull) >= l.opts.Poll
 	if full {
 		l.runner.Refresh(ctx)
-		l.lastFull, l.hinted = now, false
+		l.lastFull = now
 	}
 	if l.suspects(ctx, now) {
 		return true
 	}
-	if l.look == lookFull {
+	// Not the time from before: to look for suspects may have taken long.
+	f := &flight{asked: time.Now(), hinted: l.hinted == lookReady, req: ClaimRequest{Limit: l.room(), ReadyOnly: !full}}
+	if l.look == lookFull || f.hinted {
 		l.look = lookNot
 	}
-	// Not the time from before: to look for suspects may have taken long.
-	f := &flight{asked: time.Now(), req: ClaimRequest{Limit: l.room(), ReadyOnly: !full}}
+	l.hinted = lookNot
 	if f.req.ReadyOnly && l.box.exchanger() != nil {
 		n := min(len(l.ended), settleWidth)
 		f.jobs, l.ended = l.ended[:n:n], l.ended[n:]
@@ -128,6 +131,8 @@ func (l *Loop) land(ctx context.Context, f *flight) error {
 	switch {
 	case len(f.msgs) == f.req.Limit:
 		l.look = max(l.look, lookReady)
+	case f.hinted && len(f.msgs) > 0:
+		l.rest(l.opts.Poll) // all that the hint can have meant
 	case f.req.ReadyOnly:
 		// What was ready is gone; look once for what fell due before resting.
 		l.look = lookFull
@@ -147,13 +152,20 @@ func (l *Loop) failed(ctx context.Context, err error) {
 	l.box.log.WarnContext(ctx, "claim failed, will try again", "error", err)
 }
 
+// hint follows a hint. What is ready already takes no look at everything.
+func (l *Loop) hint(full bool) {
+	switch {
+	case full:
+		l.look, l.hinted = lookFull, lookFull
+	case l.look == lookNot:
+		l.look, l.hinted = lookReady, lookReady
+	}
+}
+
 // rest waits for a hint, the next poll, or the next retry that is known here. A
 // hint that came while the last look was under way is followed at once.
 func (l *Loop) rest(d time.Duration) {
-	l.look = lookNot
-	if l.hinted {
-		l.look = lookFull
-	}
+	l.look = l.hinted
 	l.idle = min(d, l.opts.MaxPoll)
 	wait := l.idle
 	if until := time.Until(l.retry); !l.retry.IsZero() {

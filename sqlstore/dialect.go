@@ -26,9 +26,9 @@ type Dialect struct {
 	BatchBytes int
 	// Singles are statements that take one row at a time all the same.
 	Singles map[string]bool
-	// Marks: the driver knows no numbered parameters, only marks. Statements
-	// number theirs as $1; arguments are put in the order of the marks.
-	Marks bool
+	// Fill writes arguments into a statement, where drivers need a round trip more
+	// to pass them. Nil: they are passed.
+	Fill func(text string, args []any) string
 	// Span is how many numbers one row of the statement positions stands for,
 	// after a statement "ticket" has taken it. 0: as many as were asked for.
 	Span int

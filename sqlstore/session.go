@@ -45,21 +45,21 @@ func (q *session) values(args []any) []any {
 	return out
 }
 
-// marks puts arguments in the order of the marks of a statement.
-func (q *session) marks(name string, args []any) []any {
-	if q.store.marks == nil {
-		return args
+// filled is a statement with what is to be passed besides.
+func (q *session) filled(name string, args []any) (string, []any) {
+	if fill := q.store.dialect.Fill; fill != nil {
+		return fill(q.text(name), args), nil
 	}
-	order := q.store.marks[name]
-	out := make([]any, len(order))
-	for i, n := range order {
-		out[i] = args[n]
-	}
-	return out
+	return q.text(name), args
 }
 
 func (q *session) exec(ctx context.Context, name string, args ...any) error {
-	if err := q.conn.Exec(ctx, q.text(name), q.marks(name, q.values(args))...); err != nil {
+	return q.execFilled(ctx, name, q.values(args))
+}
+
+func (q *session) execFilled(ctx context.Context, name string, args []any) error {
+	text, args := q.filled(name, args)
+	if err := q.conn.Exec(ctx, text, args...); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -67,7 +67,8 @@ func (q *session) exec(ctx context.Context, name string, args ...any) error {
 
 // query runs a statement and calls scan for each row.
 func (q *session) query(ctx context.Context, name string, scan func(Rows) error, args ...any) error {
-	rows, err := q.conn.Query(ctx, q.text(name), q.marks(name, q.values(args))...)
+	text, args := q.filled(name, q.values(args))
+	rows, err := q.conn.Query(ctx, text, args...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -95,10 +96,7 @@ func (q *session) each(ctx context.Context, name string, rows [][]any, scan func
 	}
 	run := func(args []any) error {
 		if scan == nil {
-			if err := q.conn.Exec(ctx, q.text(name), q.marks(name, args)...); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			return nil
+			return q.execFilled(ctx, name, args)
 		}
 		return q.query(ctx, name, scan, args...)
 	}

@@ -77,17 +77,3 @@ func parseStatements(text string, n names) (map[string]string, error) {
 	}
 	return statements, nil
 }
-
-var numbered = regexp.MustCompile(`\$[0-9]+`)
-
-// marked replaces numbered parameters by marks, and gives for each mark the
-// argument that it stands for.
-func marked(text string) (string, []int) {
-	var order []int
-	text = numbered.ReplaceAllStringFunc(text, func(p string) string {
-		n, _ := strconv.Atoi(p[1:]) // digits by the pattern
-		order = append(order, n-1)
-		return "?"
-	})
-	return text, order
-}

@@ -35,12 +35,10 @@ type Store struct {
 	dialect    *Dialect
 	names      names
 	statements map[string]string
-	// marks are the arguments that the marks of a statement stand for.
-	marks  map[string][]int
-	name   string
-	schema string
-	prefix string
-	wait   time.Duration
+	name       string
+	schema     string
+	prefix     string
+	wait       time.Duration
 	// outbox is the second table set; nil in a store that is one.
 	outbox *Store
 	// writer admits one writing transaction at a time where the database does.
@@ -113,12 +111,6 @@ func newSet(db DB, d *Dialect, opts Options) (*Store, error) {
 	s := &Store{
 		db: db, dialect: d, names: n, statements: statements,
 		name: opts.Name, schema: opts.Schema, prefix: opts.Prefix, wait: opts.Wait,
-	}
-	if d.Marks {
-		s.marks = map[string][]int{}
-		for name, text := range statements {
-			statements[name], s.marks[name] = marked(text)
-		}
 	}
 	return s, nil
 }

@@ -154,7 +154,7 @@ func (c *demoCommand) open(ctx context.Context, url string) (*demo.Store, error)
 	}
 	suspend := "UPDATE " + table("work") + " SET lease_until = " + longAgo + " WHERE consumer = $1 AND stage = 9"
 	store := &demo.Store{
-		Store: o.Store, DB: o.db, Marks: o.dialect.Marks, Effects: table("effect"), Close: o.close,
+		Store: o.Store, DB: o.db, Marks: o.dialect.Fill != nil, Effects: table("effect"), Close: o.close,
 	}
 	store.Suspend = func(ctx context.Context, consumer string) error {
 		_, err := o.db.ExecContext(ctx, store.SQL(suspend), consumer)

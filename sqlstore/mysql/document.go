@@ -8,13 +8,107 @@ import (
 	"time"
 )
 
-// A text is an argument that goes as it is: JSON must not be bytes.
-type text string
+// A batch is rows of values for one statement.
+type batch [][]any
 
-// document turns rows into one JSON array of arrays. It is plain ASCII without
-// anything to escape.
-func document(rows [][]any) []any {
+// fill writes arguments into a statement, so that nothing has to be prepared:
+// $1 is the first one, a batch as a JSON array of arrays. Parentheses that begin
+// with $* are written once for each row of the batch, which is the first
+// argument, with its values in that place.
+func fill(text string, args []any) string {
 	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
+		switch {
+		case digits > 0:
+			n, _ := strconv.Atoi(after[:digits])
+			literal(&b, args[n-1])
+			text = after[digits:]
+		case strings.HasPrefix(after, "*"):
+			end := closing(after)
+			tuples(&b, args[0].(batch), after[1:end])
+			text = after[end:]
+		default:
+			b.WriteByte('$') // of a JSON path
+			text = after
+		}
+	}
+}
+
+// closing finds the parenthesis that ends the one before the text.
+func closing(text string) int {
+	open := 0
+	for i, c := range text {
+		switch {
+		case c == '(':
+			open++
+		case c == ')' && open == 0:
+			return i
+		case c == ')':
+			open--
+		}
+	}
+	panic("mysql: the parenthesis before $* is not closed")
+}
+
+// tuples writes the rows, each with the same end, without the outermost
+// parentheses.
+func tuples(b *strings.Builder, rows batch, end string) {
+	for i, row := range rows {
+		if i > 0 {
+			b.WriteString(end + "),(")
+		}
+		for j, v := range row {
+			if j > 0 {
+				b.WriteByte(',')
+			}
+			literal(b, v)
+		}
+	}
+	b.WriteString(end)
+}
+
+func literal(b *strings.Builder, v any) {
+	switch v := v.(type) {
+	case nil:
+		b.WriteString("NULL")
+	case string:
+		quote(b, v)
+	case []byte:
+		quote(b, string(v))
+	case batch:
+		b.WriteByte('\'')
+		document(b, v)
+		b.WriteByte('\'')
+	default:
+		number(b, v)
+	}
+}
+
+// quote writes a text as bytes. Whatever a character set or a mode of the
+// session could read in another way goes as base64.
+func quote(b *strings.Builder, v string) {
+	for i := range len(v) {
+		if c := v[i]; c < ' ' || c > '~' || c == '\'' || c == '\\' {
+			b.WriteString("FROM_BASE64('")
+			encode(b, v)
+			b.WriteString("')")
+			return
+		}
+	}
+	b.WriteString("_binary'")
+	b.WriteString(v)
+	b.WriteByte('\'')
+}
+
+// document writes rows as one JSON array of arrays. It is plain ASCII without
+// anything to escape.
+func document(b *strings.Builder, rows batch) {
 	b.WriteByte('[')
 	for i, row := range rows {
 		if i > 0 {
@@ -25,18 +119,32 @@ func document(rows [][]any) []any {
 			if j > 0 {
 				b.WriteByte(',')
 			}
-			element(&b, v)
+			element(b, v)
 		}
 		b.WriteByte(']')
 	}
 	b.WriteByte(']')
-	return []any{text(b.String())}
 }
 
 func element(b *strings.Builder, v any) {
 	switch v := v.(type) {
 	case nil:
 		b.WriteString("null")
+	case string:
+		b.WriteByte('"')
+		encode(b, v)
+		b.WriteByte('"')
+	case []byte:
+		b.WriteByte('"')
+		encode(b, string(v))
+		b.WriteByte('"')
+	default:
+		number(b, v)
+	}
+}
+
+func number(b *strings.Builder, v any) {
+	switch v := v.(type) {
 	case int64:
 		b.WriteString(strconv.FormatInt(v, 10))
 	case bool:
@@ -47,19 +155,13 @@ func element(b *strings.Builder, v any) {
 		}
 	case time.Time:
 		b.WriteString(strconv.FormatInt(v.UnixMicro(), 10))
-	case string:
-		encode(b, []byte(v))
-	case []byte:
-		encode(b, v)
 	default:
-		panic(fmt.Sprintf("mysql: no JSON for %T", v))
+		panic(fmt.Sprintf("mysql: no literal for %T", v))
 	}
 }
 
-func encode(b *strings.Builder, v []byte) {
-	b.WriteByte('"')
+func encode(b *strings.Builder, v string) {
 	e := base64.NewEncoder(base64.StdEncoding, b)
-	_, _ = e.Write(v) // to memory
+	_, _ = e.Write([]byte(v)) // to memory
 	_ = e.Close()
-	b.WriteByte('"')
 }

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/postroom/postroom/sqlstore"
 )
@@ -27,15 +26,14 @@ var Dialect = &sqlstore.Dialect{
 	Name:       "mysql",
 	Statements: statements,
 	Migrations: migrations(),
-	Batch:      document,
+	Batch:      func(rows [][]any) []any { return []any{batch(rows)} },
+	Fill:       fill,
 	// A server takes 16 MiB at once by default, some are set to 1 MiB; base64
 	// makes four bytes of three.
 	BatchBytes: 512 << 10,
 	Singles:    map[string]bool{"arrivals": true, "lowest_queued": true},
-	Marks:      true,
 	// More than any batch takes, so that one row of the sequence serves it.
 	Span:      100_000,
-	Value:     value,
 	Classify:  Classify,
 	Quote:     func(name string) string { return "`" + name + "`" },
 	Schemas:   true,
@@ -50,24 +48,6 @@ func migrations() fs.FS {
 		panic(err) // the folder is embedded
 	}
 	return sub
-}
-
-// value stores times as microseconds since 1970, booleans as numbers and texts
-// as bytes, which no character set touches.
-func value(v any) any {
-	switch v := v.(type) {
-	case time.Time:
-		return v.UnixMicro()
-	case bool:
-		if v {
-			return int64(1)
-		}
-		return int64(0)
-	case string:
-		return []byte(v)
-	default:
-		return v
-	}
 }
 
 var version = regexp.MustCompile(`^(\d+)\.(\d+)`)
@@ -96,7 +76,7 @@ func Classify(err error) sqlstore.Class {
 	if err == nil {
 		return sqlstore.Other
 	}
-	switch number(err) {
+	switch code(err) {
 	case 1213, // deadlock
 		1020, // changed since the snapshot
 		1412, // the table's definition changed
@@ -117,20 +97,20 @@ func Classify(err error) sqlstore.Class {
 	return sqlstore.Other
 }
 
-// number finds the number of the error of the server in a chain of errors. Only
+// code finds the number of the error of the server in a chain of errors. Only
 // an error by itself counts: a text around it may quote anything.
-func number(err error) int {
+func code(err error) int {
 	switch wrapped := err.(type) { //nolint:errorlint // walks the chain itself
 	case interface{ Unwrap() []error }:
 		for _, e := range wrapped.Unwrap() {
-			if n := number(e); n != 0 {
+			if n := code(e); n != 0 {
 				return n
 			}
 		}
 		return 0
 	case interface{ Unwrap() error }:
 		if inner := errors.Unwrap(err); inner != nil {
-			return number(inner)
+			return code(inner)
 		}
 	}
 	m := numbered.FindStringSubmatch(err.Error())

@@ -1,5 +1,6 @@
 -- The statements of MariaDB and MySQL. Rows come as one JSON array of arrays, in
--- which texts and bytes are base64: that is the same in every character set.
+-- which texts and bytes are base64: that is the same in every character set. New
+-- rows come one by one in place of ($*), which takes half the time.
 -- Joins name their order and their index, because what is locked depends on them.
 
 -- name: server
@@ -31,16 +32,7 @@ FOR UPDATE NOWAIT;
 /*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg, digest, due_at, expires_at, occurred_at,
     correlation_id, causation_id, first_seen, revision)
-SELECT i.seq, FROM_BASE64(i.consumer), FROM_BASE64(i.source), FROM_BASE64(i.id), FROM_BASE64(i.grp), FROM_BASE64(i.topic),
-       FROM_BASE64(i.payload), FROM_BASE64(i.headers), FROM_BASE64(i.hash), FROM_BASE64(i.hash_alg), FROM_BASE64(i.digest),
-       i.due_at, i.expires_at, i.occurred_at, FROM_BASE64(i.correlation_id), FROM_BASE64(i.causation_id),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1
-FROM JSON_TABLE($1, '$[*]' COLUMNS (
-    seq BIGINT PATH '$[0]', consumer LONGTEXT PATH '$[1]', source LONGTEXT PATH '$[2]', id LONGTEXT PATH '$[3]',
-    grp LONGTEXT PATH '$[4]', topic LONGTEXT PATH '$[5]', payload LONGTEXT PATH '$[6]',
-    headers LONGTEXT PATH '$[7]', hash LONGTEXT PATH '$[8]', hash_alg LONGTEXT PATH '$[9]',
-    digest LONGTEXT PATH '$[10]', due_at BIGINT PATH '$[11]', expires_at BIGINT PATH '$[12]',
-    occurred_at BIGINT PATH '$[13]', correlation_id LONGTEXT PATH '$[14]', causation_id LONGTEXT PATH '$[15]')) AS i
+VALUES ($*, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)
 ON DUPLICATE KEY UPDATE revision = {{message}}.revision;
 
 -- name: insert_message_waiting
@@ -48,16 +40,7 @@ ON DUPLICATE KEY UPDATE revision = {{message}}.revision;
 /*M! SET STATEMENT innodb_lock_wait_timeout = {{seconds}} FOR */
 INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg, digest, due_at, expires_at, occurred_at,
     correlation_id, causation_id, first_seen, revision)
-SELECT i.seq, FROM_BASE64(i.consumer), FROM_BASE64(i.source), FROM_BASE64(i.id), FROM_BASE64(i.grp), FROM_BASE64(i.topic),
-       FROM_BASE64(i.payload), FROM_BASE64(i.headers), FROM_BASE64(i.hash), FROM_BASE64(i.hash_alg), FROM_BASE64(i.digest),
-       i.due_at, i.expires_at, i.occurred_at, FROM_BASE64(i.correlation_id), FROM_BASE64(i.causation_id),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1
-FROM JSON_TABLE($1, '$[*]' COLUMNS (
-    seq BIGINT PATH '$[0]', consumer LONGTEXT PATH '$[1]', source LONGTEXT PATH '$[2]', id LONGTEXT PATH '$[3]',
-    grp LONGTEXT PATH '$[4]', topic LONGTEXT PATH '$[5]', payload LONGTEXT PATH '$[6]',
-    headers LONGTEXT PATH '$[7]', hash LONGTEXT PATH '$[8]', hash_alg LONGTEXT PATH '$[9]',
-    digest LONGTEXT PATH '$[10]', due_at BIGINT PATH '$[11]', expires_at BIGINT PATH '$[12]',
-    occurred_at BIGINT PATH '$[13]', correlation_id LONGTEXT PATH '$[14]', causation_id LONGTEXT PATH '$[15]')) AS i
+VALUES ($*, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 1)
 ON DUPLICATE KEY UPDATE revision = {{message}}.revision;
 
 -- name: inserted
@@ -122,16 +105,7 @@ FOR UPDATE SKIP LOCKED;
 /*M! SET STATEMENT innodb_lock_wait_timeout = {{seconds}} FOR */
 INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires, owner, fence,
     lease_until, guard, revision, last_error, last_seen)
-SELECT i.seq, FROM_BASE64(i.consumer), FROM_BASE64(i.topic), FROM_BASE64(i.grp), i.stage, i.position, i.ready_position,
-       i.attempt, i.lost, i.due, i.retry, i.next, i.expires, FROM_BASE64(i.owner), i.fence, i.lease_until, i.guard, i.revision,
-       FROM_BASE64(i.last_error), i.last_seen
-FROM JSON_TABLE($1, '$[*]' COLUMNS (
-    seq BIGINT PATH '$[0]', consumer LONGTEXT PATH '$[1]', topic LONGTEXT PATH '$[2]', grp LONGTEXT PATH '$[3]',
-    stage BIGINT PATH '$[4]', position BIGINT PATH '$[5]', ready_position BIGINT PATH '$[6]',
-    attempt BIGINT PATH '$[7]', lost BIGINT PATH '$[8]', due BIGINT PATH '$[9]', retry BIGINT PATH '$[10]',
-    next BIGINT PATH '$[11]', expires BIGINT PATH '$[12]', owner LONGTEXT PATH '$[13]', fence BIGINT PATH '$[14]',
-    lease_until BIGINT PATH '$[15]', guard BIGINT PATH '$[16]', revision BIGINT PATH '$[17]',
-    last_error LONGTEXT PATH '$[18]', last_seen BIGINT PATH '$[19]')) AS i;
+VALUES ($*);
 
 -- name: update_work
 UPDATE JSON_TABLE($1, '$[*]' COLUMNS (
@@ -154,13 +128,7 @@ STRAIGHT_JOIN {{work}} w FORCE INDEX (PRIMARY) ON w.seq = i.seq;
 -- name: insert_done
 /*M! SET STATEMENT innodb_lock_wait_timeout = {{seconds}} FOR */
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
-SELECT i.seq, FROM_BASE64(i.consumer), i.done_at, i.runs, FROM_BASE64(i.handler), i.revision, i.superseded, i.discarded,
-       FROM_BASE64(i.note), i.fence, i.last_seen, i.purged
-FROM JSON_TABLE($1, '$[*]' COLUMNS (
-    seq BIGINT PATH '$[0]', consumer LONGTEXT PATH '$[1]', done_at BIGINT PATH '$[2]', runs BIGINT PATH '$[3]',
-    handler LONGTEXT PATH '$[4]', revision BIGINT PATH '$[5]', superseded BIGINT PATH '$[6]',
-    discarded BIGINT PATH '$[7]', note LONGTEXT PATH '$[8]', fence BIGINT PATH '$[9]',
-    last_seen BIGINT PATH '$[10]', purged BIGINT PATH '$[11]')) AS i;
+VALUES ($*);
 
 -- name: delete_done
 DELETE d FROM JSON_TABLE($1, '$[*]' COLUMNS (seq BIGINT PATH '$[0]')) AS i

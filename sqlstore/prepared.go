@@ -23,6 +23,7 @@ type prepared struct {
 
 	mu         sync.RWMutex
 	statements map[string]*sql.Stmt
+	closed     bool
 }
 
 func (p *prepared) find(text string) *sql.Stmt {
@@ -67,21 +68,33 @@ func (p preparedTx) QueryContext(ctx context.Context, text string, args ...any) 
 
 // Prepare: see Preparer.
 func (d sqlDB) Prepare(ctx context.Context, texts []string) error {
-	d.prepared.mu.Lock()
-	defer d.prepared.mu.Unlock()
 	for _, text := range texts {
-		if d.prepared.statements[text] != nil {
+		if d.prepared.find(text) != nil {
 			continue
 		}
+		// Without the lock: it may wait for a connection, and others must not.
 		s, err := d.db.PrepareContext(ctx, text)
+		if err == nil {
+			err = d.prepared.keep(text, s)
+		}
 		if err != nil {
 			return err
 		}
-		if d.prepared.statements == nil {
-			d.prepared.statements = map[string]*sql.Stmt{}
-		}
-		d.prepared.statements[text] = s
 	}
+	return nil
+}
+
+// keep keeps a statement, unless there is one already or no more are kept.
+func (p *prepared) keep(text string, s *sql.Stmt) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.statements[text] != nil {
+		return s.Close()
+	}
+	if p.statements == nil {
+		p.statements = map[string]*sql.Stmt{}
+	}
+	p.statements[text] = s
 	return nil
 }
 
@@ -93,6 +106,6 @@ func (d sqlDB) Unprepare() error {
 	for _, s := range d.prepared.statements {
 		errs = append(errs, s.Close())
 	}
-	d.prepared.statements = nil
+	d.prepared.statements, d.prepared.closed = nil, true
 	return errors.Join(errs...)
 }

@@ -239,7 +239,8 @@ func (l *Loop) drain(kill context.CancelCauseFunc) error {
 		case <-halt:
 			end()
 		case <-over:
-			return fmt.Errorf("worker stopped with %d handlers that did not return and %d messages that could not be settled; their leases will lapse", l.busy, l.unsettled)
+			return fmt.Errorf("worker stopped with %d handlers that did not return, %d messages that could not be settled and %d that were being claimed; their leases will lapse",
+				l.busy, l.unsettled, l.coming)
 		}
 	}
 	return nil

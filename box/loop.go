@@ -44,7 +44,8 @@ type Loop struct {
 	coming    int       // messages that those ask for
 	pace      pace
 	look      look
-	hinted    look // what hints ask for since the last claim
+	hinted    look // what hints and polls ask for since the last claim
+	follow    bool // look is what a hint asks for, and nothing else
 	lastFull  time.Time
 	idle      time.Duration // from the last rest to its poll
 	poll      *time.Timer
@@ -182,7 +183,7 @@ func (l *Loop) serve(ctx context.Context) error {
 		case <-waiter.hints:
 			l.hint(waiter.full.Swap(false))
 		case <-l.poll.C:
-			l.look = lookFull
+			l.hint(true)
 		case <-l.patience.C:
 			l.giveBack()
 		}

@@ -65,11 +65,11 @@ func (l *Loop) claim(ctx context.Context) bool {
 		return true
 	}
 	// Not the time from before: to look for suspects may have taken long.
-	f := &flight{asked: time.Now(), hinted: l.hinted == lookReady, req: ClaimRequest{Limit: l.room(), ReadyOnly: !full}}
+	f := &flight{asked: time.Now(), hinted: l.follow && l.look == lookReady, req: ClaimRequest{Limit: l.room(), ReadyOnly: !full}}
 	if l.look == lookFull || f.hinted {
 		l.look = lookNot
 	}
-	l.hinted = lookNot
+	l.hinted, l.follow = lookNot, false
 	if f.req.ReadyOnly && l.box.exchanger() != nil {
 		n := min(len(l.ended), settleWidth)
 		f.jobs, l.ended = l.ended[:n:n], l.ended[n:]
@@ -130,7 +130,7 @@ func (l *Loop) land(ctx context.Context, f *flight) error {
 	l.take(ctx, f.msgs, f.asked)
 	switch {
 	case len(f.msgs) == f.req.Limit:
-		l.look = max(l.look, lookReady)
+		l.more()
 	case f.hinted && len(f.msgs) > 0:
 		l.rest(l.opts.Poll) // all that the hint can have meant
 	case f.req.ReadyOnly:
@@ -152,20 +152,26 @@ func (l *Loop) failed(ctx context.Context, err error) {
 	l.box.log.WarnContext(ctx, "claim failed, will try again", "error", err)
 }
 
-// hint follows a hint. What is ready already takes no look at everything.
+// hint follows a hint. What is ready already takes no look at everything. A claim
+// under way may not have seen it, so that it is remembered in any case.
 func (l *Loop) hint(full bool) {
-	switch {
-	case full:
-		l.look, l.hinted = lookFull, lookFull
-	case l.look == lookNot:
-		l.look, l.hinted = lookReady, lookReady
+	want := lookReady
+	if full {
+		want = lookFull
 	}
+	l.follow = l.follow || l.look == lookNot
+	l.look, l.hinted = max(l.look, want), max(l.hinted, want)
+}
+
+// more says that something is ready, as far as is known.
+func (l *Loop) more() {
+	l.look, l.follow = max(l.look, lookReady), false
 }
 
 // rest waits for a hint, the next poll, or the next retry that is known here. A
 // hint that came while the last look was under way is followed at once.
 func (l *Loop) rest(d time.Duration) {
-	l.look = l.hinted
+	l.look, l.follow = l.hinted, l.hinted == lookReady
 	l.idle = min(d, l.opts.MaxPoll)
 	wait := l.idle
 	if until := time.Until(l.retry); !l.retry.IsZero() {

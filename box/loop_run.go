@@ -140,7 +140,7 @@ func (l *Loop) settle(job *Job) {
 	job.drop()
 	for _, m := range job.Messages {
 		if m.Group != "" {
-			l.look = max(l.look, lookReady)
+			l.more()
 		}
 	}
 	if l.held() == 0 {

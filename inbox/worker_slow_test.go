@@ -104,3 +104,37 @@ func TestWorkerWhoseHandlersHangDoesNotClaimAheadAgainAndAgain(t *testing.T) {
 		ok(t, stop())
 	})
 }
+
+// A hint that comes while a claim looks everywhere is about what that claim may
+// not have seen, whatever else the worker is about to look for.
+func TestWorkerFollowsAHintThatCameWhileItLookedEverywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip = time.Second
+		_, f := openSlow(t, func(req box.ClaimRequest) time.Duration {
+			if req.Suspect {
+				return 0
+			}
+			return trip
+		})
+		m := message("of a group")
+		m.Group = "g"
+		_, err := f.Receive(t.Context(), m)
+		ok(t, err)
+		var got, ran time.Time
+		_, stop := work(t, f.Inbox, handling(func(_ context.Context, m *postroom.Message) error {
+			if m.Group == "" {
+				ran = time.Now()
+			}
+			return nil
+		}), inbox.WorkerOptions{Concurrency: 10, Batch: 10})
+		time.Sleep(trip + 100*time.Millisecond) // the group went, and a claim for its next one
+		got = time.Now()
+		f.receive(t, "after that claim")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		ok(t, stop())
+		if d := ran.Sub(got); ran.IsZero() || d > 2*trip {
+			t.Errorf("the message ran %v after it came, want the claim under way and the next", d)
+		}
+	})
+}

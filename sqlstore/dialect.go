@@ -77,6 +77,8 @@ const (
 	Refused
 	// NoTable: a table or column does not exist.
 	NoTable
+	// Unsupported: the server knows no such statement.
+	Unsupported
 	// Unprepared: what the driver prepared is not in this session, since a pooler
 	// gives each transaction another one.
 	Unprepared

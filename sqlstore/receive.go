@@ -18,16 +18,28 @@ import (
 // with an error.
 func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 	queued := !slices.ContainsFunc(round, func(in intake) bool { return in.put.Mode != box.Queue || in.put.Dead != "" })
-	if !queued || !(&session{store: s}).has("receive") {
+	name := "receive"
+	if slices.ContainsFunc(round, func(in intake) bool { return in.put.Message.Group != "" }) {
+		name = "receive_grouped"
+	}
+	if !queued || !(&session{store: s}).single(name) {
+		return round, nil
+	}
+	rows := s.receivedRows(round)
+	if fitting(rows, s.dialect.BatchBytes) < len(rows) {
 		return round, nil
 	}
 	var known map[postroom.Key]intake
 	err := s.one(ctx, "put", func(q *session) error {
 		known = byKeys(round)
-		return q.receive(ctx, round, known)
+		return q.receive(ctx, name, rows, round, known)
 	})
 	if err != nil {
-		if s.dialect.Classify(err) == Busy {
+		switch s.dialect.Classify(err) {
+		case Busy:
+			return round, nil
+		case Unsupported:
+			s.stepwise.Store(true)
 			return round, nil
 		}
 		return round, err
@@ -35,19 +47,47 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 	if len(known) == 0 {
 		return nil, nil
 	}
+	var stale []intake
 	err = s.read("put", func(q *session) error {
 		found, err := q.lookup(ctx, keysOf(known))
 		if err != nil {
 			return err
 		}
-		// They are answered, whether or not it can be noted when they were seen.
-		_ = q.touch(ctx, answerAll(round, known, found))
+		stale = unnoted(answerAll(round, known, found), found)
 		return nil
 	})
+	// They are answered, whether or not it can be noted when they were seen.
+	_ = s.touch(ctx, stale)
 	return slices.DeleteFunc(slices.Clone(round), func(in intake) bool {
 		_, open := known[in.put.Message.Key()]
 		return !open
 	}), err
+}
+
+// unnoted are those whose last_seen is due to be noted again.
+func unnoted(answered []intake, all map[postroom.Key]*found) []intake {
+	return slices.DeleteFunc(answered, func(in intake) bool {
+		f := all[in.put.Message.Key()]
+		var seen time.Time
+		if f.done != nil {
+			seen = f.done.LastSeen
+		} else {
+			seen = f.work.LastSeen
+		}
+		return f.now.Sub(seen) < time.Second
+	})
+}
+
+// touch is session.touch by itself: in a transaction where that takes two steps.
+func (s *Store) touch(ctx context.Context, round []intake) error {
+	if len(round) == 0 {
+		return nil
+	}
+	touch := func(q *session) error { return q.touch(ctx, round) }
+	if (&session{store: s}).has("stale_work") {
+		return s.write(ctx, "put", touch)
+	}
+	return s.read("put", touch)
 }
 
 // answerAll gives the results of those that change nothing, takes them out of
@@ -73,23 +113,22 @@ func answerAll(round []intake, known map[postroom.Key]intake, all map[postroom.K
 
 // receive stores the messages that are new, with their work, takes them out of
 // known, and gives them their results.
-func (q *session) receive(ctx context.Context, round []intake, known map[postroom.Key]intake) error {
+func (q *session) receive(ctx context.Context, name string, rows [][]any, round []intake, known map[postroom.Key]intake) error {
 	var (
 		numbers, used string
 		some          bool
 		now           time.Time
 	)
-	name := "receive"
-	if slices.ContainsFunc(round, func(in intake) bool { return in.put.Message.Group != "" }) {
-		name = "receive_grouped"
-	}
-	err := q.each(ctx, name, receivedRows(round), func(r Rows) error {
+	err := q.each(ctx, name, rows, func(r Rows) error {
 		return r.Scan((*textCell)(&numbers), (*textCell)(&used), (*boolCell)(&some), (*timeCell)(&now))
 	})
 	if err != nil {
 		return err
 	}
 	seqs, err := parseNumbers(numbers)
+	for q.store.dialect.Span > 0 && len(seqs) > 0 && len(seqs) < len(round) {
+		seqs = append(seqs, seqs[len(seqs)-1]+1)
+	}
 	if err == nil && len(seqs) != len(round) {
 		err = fmt.Errorf("%d numbers for %d messages", len(seqs), len(round))
 	}
@@ -112,14 +151,18 @@ func (q *session) receive(ctx context.Context, round []intake, known map[postroo
 
 // receivedRows are the rows of the statement receive, in the order of their
 // keys. The first value is the place in the round.
-func receivedRows(round []intake) [][]any {
+func (s *Store) receivedRows(round []intake) [][]any {
+	text := textValue
+	if s.dialect.Fill != nil { // rows, not columns that may be all NULL
+		text = func(t string) any { return t }
+	}
 	rows := make([][]any, len(round))
 	for i, in := range round {
 		m := in.put.Message
 		rows[i] = []any{
-			int64(i + 1), m.Consumer, m.Source, m.ID, textValue(m.Group), m.Topic, bytesValue(m.Payload), headersText(m.Headers),
-			bytesValue(m.Hash), textValue(m.HashAlg), bytesValue(in.put.Digest()),
-			timeValue(m.DueAt), timeValue(m.ExpiresAt), timeValue(m.OccurredAt), textValue(m.CorrelationID), textValue(m.CausationID),
+			int64(i + 1), m.Consumer, m.Source, m.ID, text(m.Group), m.Topic, bytesValue(m.Payload), headersText(m.Headers),
+			bytesValue(m.Hash), text(m.HashAlg), bytesValue(in.put.Digest()),
+			timeValue(m.DueAt), timeValue(m.ExpiresAt), timeValue(m.OccurredAt), text(m.CorrelationID), text(m.CausationID),
 		}
 	}
 	sortByKey(rows)

@@ -26,6 +26,9 @@ func (q *session) has(name string) bool {
 	return ok
 }
 
+// single reports whether a whole operation can be done by one statement.
+func (q *session) single(name string) bool { return q.has(name) && !q.store.stepwise.Load() }
+
 func (q *session) text(name string) string {
 	text, ok := q.store.statements[name]
 	if !ok {

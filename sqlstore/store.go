@@ -47,6 +47,8 @@ type Store struct {
 	floors floors
 	// accepted: the server was found to be one that can be used.
 	accepted atomic.Bool
+	// stepwise: the server needs several steps where others need one statement.
+	stepwise atomic.Bool
 	// prepared: the statements that are kept prepared are.
 	prepared atomic.Bool
 }

@@ -12,9 +12,9 @@ import (
 type batch [][]any
 
 // fill writes arguments into a statement, so that nothing has to be prepared:
-// $1 is the first one, a batch as a JSON array of arrays. Parentheses that begin
-// with $* are written once for each row of the batch, which is the first
-// argument, with its values in that place.
+// $1 is the first one, a batch as a JSON array of arrays. Parentheses with $* are
+// written once for each row of the batch, which is the first argument, with its
+// values in that place; $# is how many they are.
 func fill(text string, args []any) string {
 	var b strings.Builder
 	for {
@@ -31,8 +31,11 @@ func fill(text string, args []any) string {
 			text = after[digits:]
 		case strings.HasPrefix(after, "*"):
 			end := closing(after)
-			tuples(&b, args[0].(batch), after[1:end])
+			tuples(&b, args[0].(batch), before[strings.LastIndexByte(before, '(')+1:], after[1:end])
 			text = after[end:]
+		case strings.HasPrefix(after, "#"):
+			b.WriteString(strconv.Itoa(len(args[0].(batch))))
+			text = after[1:]
 		default:
 			b.WriteByte('$') // of a JSON path
 			text = after
@@ -40,7 +43,7 @@ func fill(text string, args []any) string {
 	}
 }
 
-// closing finds the parenthesis that ends the one before the text.
+// closing finds the parenthesis that ends the one around the begin of the text.
 func closing(text string) int {
 	open := 0
 	for i, c := range text {
@@ -53,15 +56,15 @@ func closing(text string) int {
 			open--
 		}
 	}
-	panic("mysql: the parenthesis before $* is not closed")
+	panic("mysql: the parenthesis around $* is not closed")
 }
 
-// tuples writes the rows, each with the same end, without the outermost
-// parentheses.
-func tuples(b *strings.Builder, rows batch, end string) {
+// tuples writes the rows, each with the same begin and end, without the first
+// begin and the last parenthesis.
+func tuples(b *strings.Builder, rows batch, begin, end string) {
 	for i, row := range rows {
 		if i > 0 {
-			b.WriteString(end + "),(")
+			b.WriteString(end + "),(" + begin)
 		}
 		for j, v := range row {
 			if j > 0 {

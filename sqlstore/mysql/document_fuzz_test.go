@@ -16,6 +16,7 @@ func TestArgumentsAreWrittenIntoStatements(t *testing.T) {
 		{"SELECT $2, $1", []any{"x", int64(7)}, "SELECT 7, _binary'x'"},
 		{"SELECT '$[*]', $1", []any{nil}, "SELECT '$[*]', NULL"},
 		{"VALUES ($*, f(1), 2) ON", []any{rows}, "VALUES (1,_binary'a',NULL,1, f(1), 2),(-2,FROM_BASE64('/w=='),FROM_BASE64('aXQncw=='),0, f(1), 2) ON"},
+		{"VALUES (n + $*) $#", []any{batch{{int64(1)}, {int64(2)}}}, "VALUES (n + 1),(n + 2) 2"},
 		{"t($1)", []any{rows}, `t('[[1,"YQ==",null,1],[-2,"/w==","aXQncw==",0]]')`},
 	} {
 		if got := fill(c.text, c.args); got != c.want {

@@ -87,6 +87,8 @@ func Classify(err error) sqlstore.Class {
 		return sqlstore.Busy
 	case 1049, 1054, 1146: // no database, column, table
 		return sqlstore.NoTable
+	case 1064: // MySQL has no compound statements outside of procedures
+		return sqlstore.Unsupported
 	case 1053, 1927, 3169: // the server ends the session
 		return sqlstore.Lost
 	case 0:

@@ -26,6 +26,40 @@ SELECT m.seq FROM JSON_TABLE($1, '$[*]' COLUMNS (consumer LONGTEXT PATH '$[0]', 
 STRAIGHT_JOIN {{message}} m FORCE INDEX (PRIMARY) ON m.consumer = FROM_BASE64(i.consumer) AND m.source = FROM_BASE64(i.source) AND m.id = FROM_BASE64(i.id)
 FOR UPDATE NOWAIT;
 
+-- name: receive
+-- insert_message and insert_work with one round trip and one commit, for messages
+-- without groups that are to be queued. Only MariaDB has such a statement. Gives
+-- the first of the numbers, which follow the batch, and which were used if not all
+-- were. A key that sits in somebody's transaction is not waited for.
+BEGIN NOT ATOMIC
+    DECLARE first, fresh BIGINT;
+    DECLARE at BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+    DECLARE used LONGTEXT;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    START TRANSACTION;
+    INSERT INTO {{sequence}} () VALUES ();
+    SET first = LAST_INSERT_ID() * 100000;
+    DELETE FROM {{sequence}} WHERE n = LAST_INSERT_ID();
+    SET STATEMENT innodb_lock_wait_timeout = 0 FOR
+    INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg, digest, due_at, expires_at, occurred_at,
+        correlation_id, causation_id, first_seen, revision)
+    VALUES (first - 1 + $*, at, 1)
+    ON DUPLICATE KEY UPDATE revision = {{message}}.revision;
+    INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires, owner, fence,
+        lease_until, guard, revision, last_error, last_seen)
+    SELECT m.seq, m.consumer, m.topic, m.grp, CASE WHEN m.due_at > at THEN 3 ELSE 7 END, m.seq, m.seq, 0, 0, m.due_at, NULL, m.due_at,
+        m.expires_at, '', 0, NULL, 0, 1, '', at
+    FROM {{message}} m FORCE INDEX (seq) WHERE m.seq BETWEEN first AND first + 99999 ORDER BY m.seq;
+    SET fresh = ROW_COUNT();
+    IF fresh < $# THEN
+        SET STATEMENT group_concat_max_len = 4000000 FOR
+        SELECT GROUP_CONCAT(m.seq) INTO used FROM {{message}} m FORCE INDEX (seq) WHERE m.seq BETWEEN first AND first + 99999;
+    END IF;
+    COMMIT;
+    SELECT CAST(first AS CHAR), used, fresh < $#, at;
+END;
+
 -- name: insert_message
 -- Rows come in the order of their keys, so that crossed batches wait instead of
 -- deadlocking. MariaDB does not even wait; for MySQL the first line is a comment.

@@ -14,9 +14,10 @@ import (
 )
 
 // committing is what commits when a statement does so by itself where it can: on
-// PostgreSQL, "receive" and "ack" are their own commits.
+// PostgreSQL, "receive" and "ack" are their own commits, and so is "receive" on
+// MariaDB.
 func (w *world) committing(statement string) string {
-	if w.postgres() {
+	if w.postgres() || (w.mysql() && statement == "receive") {
 		return statement
 	}
 	return park.Commit

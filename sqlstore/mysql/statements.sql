@@ -1,6 +1,6 @@
 -- The statements of MariaDB and MySQL. Rows come as one JSON array of arrays, in
 -- which texts and bytes are base64: that is the same in every character set. New
--- rows come one by one in place of ($*), which takes half the time.
+-- rows come one by one in place of ($*).
 -- Joins name their order and their index, because what is locked depends on them.
 
 -- name: server

@@ -27,11 +27,11 @@ type unsteadyStore struct {
 
 var errUnsteady = errors.New("unsteady")
 
-func (s *unsteadyStore) fate() (before, after error, wait time.Duration) {
+func (s *unsteadyStore) fate() (wait time.Duration, before, after error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.steady {
-		return nil, nil, 0
+		return 0, nil, nil
 	}
 	wait = time.Duration(s.chance.ExpFloat64() * float64(20*time.Millisecond))
 	switch s.chance.IntN(60) {
@@ -42,11 +42,11 @@ func (s *unsteadyStore) fate() (before, after error, wait time.Duration) {
 	case 2:
 		wait += 4 * time.Second
 	}
-	return before, after, wait
+	return wait, before, after
 }
 
 func (s *unsteadyStore) Claim(ctx context.Context, req box.ClaimRequest) ([]*postroom.Message, error) {
-	before, after, wait := s.fate()
+	wait, before, after := s.fate()
 	if before != nil {
 		return nil, before
 	}
@@ -59,7 +59,7 @@ func (s *unsteadyStore) Claim(ctx context.Context, req box.ClaimRequest) ([]*pos
 }
 
 func (s *unsteadyStore) Settle(ctx context.Context, tx postroom.Tx, all []box.Settlement) ([]box.Settled, error) {
-	before, after, wait := s.fate()
+	wait, before, after := s.fate()
 	if before != nil {
 		return nil, before
 	}

@@ -63,6 +63,9 @@ func (r *riverPg) fill(ctx context.Context, kind rows, n int) error {
 	switch kind {
 	case ready:
 	case finished:
+		// To write millions of jobs takes River's table minutes, and it deletes what
+		// was completed a day ago.
+		n = min(n, 1_000_000)
 		state, times = "completed", "now(), now()"
 	case scheduled:
 		state, times = "scheduled", "now() + interval '7 days', NULL::timestamptz"

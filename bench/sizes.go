@@ -50,8 +50,8 @@ func (s sizes) shorter() sizes {
 
 var forms = []sizes{
 	{
-		form: "full", rounds: 3, span: 1500 * time.Millisecond, drainSpan: 3 * time.Second, drain: 40_000, latency: 4 * time.Second,
-		done: 5_000_000, scheduled: 1_000_000, queued: 200_000, besideRounds: 3, fewer: 5,
+		form: "full", rounds: 2, span: time.Second, drainSpan: 2 * time.Second, drain: 40_000, latency: 4 * time.Second,
+		done: 5_000_000, scheduled: 1_000_000, queued: 200_000, besideRounds: 2, fewer: 5,
 		snapshot: 2 * time.Minute, lease: 30 * time.Second, held: 100, patient: true, waiting: 1_000_000,
 	},
 	{

@@ -30,11 +30,11 @@ conformance: ## prove each requirement on each store and write docs/conformance.
 # Commits must survive a crash of the machine where speed is compared.
 bench bench-full: export POSTROOM_MARIADB_ARGS = --innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=1
 
-bench: ## measure beside bare SQL, River, Watermill and goqite, in small (two to three minutes)
+bench: ## measure beside bare SQL, River, Watermill and goqite, in small (a minute)
 	@mkdir -p bin
 	scripts/services run postgres mariadb -- go run ./bench -form quick -out bin/bench.md
 
-bench-full: ## the same in full (15 minutes or more); writes docs/performance.md and .svg
+bench-full: ## the same in full (up to 15 minutes); writes docs/performance.md and .svg
 	@mkdir -p bin
 	scripts/services run postgres mariadb -- go run ./bench -form full -out bin/bench-full.md \
 		-page docs/performance.md -chart docs/performance.svg

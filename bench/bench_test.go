@@ -96,9 +96,16 @@ func TestAGoalIsReachedOrNot(t *testing.T) {
 		{times(1, "goqite"), "≥ 1× goqite: not measured"},
 		{atMost(500, "B"), "≤ 500 B: **not reached** (600)"},
 	} {
-		if got := c.goal.verdict(r, nil); got != c.want {
+		if got := c.goal.verdict(r, nil, false); got != c.want {
 			t.Errorf("the verdict is %q, want %q", got, c.want)
 		}
+	}
+}
+
+func TestAHintReachesNoGoal(t *testing.T) {
+	r := result{values: map[string]float64{ours: 600, "bare SQL": 400}}
+	if got, want := times(2, "bare SQL").verdict(r, nil, true), "≥ 2× bare SQL: hint 1.50"; got != want {
+		t.Errorf("the verdict is %q, want %q", got, want)
 	}
 }
 

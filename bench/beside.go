@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // besideConcurrency is how many messages are handled at once beside other rows.
@@ -14,71 +17,134 @@ const besideConcurrency = 100
 // only once.
 type sharer interface{ share(with system) system }
 
-// beside drains a system next to rows that do not concern the drain, and the
-// same system without them. It gives messages per second and the share of the
-// second that the first reached.
-func beside(size sizes, name string, kind rows, n int, p place) scenario {
+// A side is what lies beside a drain that it does not concern.
+type side struct {
+	name string
+	kind rows
+	n    int
+}
+
+// beside drains each system next to such rows, and the same system without
+// them. It gives messages per second, and the share of the second that the first
+// reached. The tables are filled while the leases of a killed worker expire,
+// which takes no processor; so this gives the figure of killed, too.
+func beside(size sizes, p place) scenario {
+	sides := []side{
+		{"done", finished, size.done},
+		{"scheduled", scheduled, size.scheduled},
+		{"queued behind one head", queued, size.queued},
+	}
+	var figures []figure
+	for _, side := range sides {
+		name := fmt.Sprintf("drain beside %s %s", count(side.n), side.name)
+		figures = append(figures,
+			figure{name: name, unit: perSec},
+			figure{name: name + ", against none", unit: share, goals: p.postgres(atLeast(85, "%"))})
+	}
+	kill := figure{name: fmt.Sprintf("kill -9 of a worker → last of its %d handled (lease %s)", size.held, size.lease), unit: "s", lower: true}
 	return scenario{
-		figures: []figure{
-			{name: name, unit: perSec},
-			{name: name + ", against none", unit: share, goals: p.postgres(atLeast(85, "%"))},
-		},
-		rounds: size.besideRounds,
+		figures:  append(figures, kill),
+		rounds:   size.besideRounds,
+		oneRiver: true,
 		all: func(ctx context.Context, systems []system, rounds int) (samples map[string][][]float64, err error) {
-			filled, release, err := fillBeside(ctx, systems, kind, n)
-			defer func() { err = errors.Join(err, release()) }()
-			if err != nil {
+			var seconds map[string]float64
+			group, filling := errgroup.WithContext(ctx)
+			group.Go(func() (err error) {
+				seconds, err = killed(filling, size, systems)
+				return err
+			})
+			filled, release, err := fillBeside(filling, systems, sides)
+			defer func() { err = errors.Join(err, release(context.WithoutCancel(ctx))) }()
+			if err := errors.Join(err, group.Wait()); err != nil {
 				return nil, err
 			}
 			sc := scenario{measure: func(ctx context.Context, s system) ([]float64, error) {
-				full, ok := filled[s.name()]
-				if !ok {
-					return nil, errNotApplicable
-				}
-				if err := s.reset(ctx); err != nil {
-					return nil, err
-				}
-				empty, err := drainOnce(ctx, s, size, ready, work{concurrency: besideConcurrency})
-				if err != nil {
-					return nil, err
-				}
-				rate, err := drainOnce(ctx, full, size, ready, work{concurrency: besideConcurrency})
-				return []float64{rate, 100 * rate / empty}, err
+				return drainBeside(ctx, size, s, filled[s.name()])
 			}}
-			return sc.interleave(ctx, systems, rounds)
+			if samples, err = sc.interleave(ctx, systems, rounds); err != nil {
+				return nil, err
+			}
+			for name, rows := range samples {
+				for i := range rows {
+					rows[i] = append(rows[i], math.NaN())
+				}
+				if took, ok := seconds[name]; ok {
+					rows[0][len(rows[0])-1] = took
+				}
+			}
+			return samples, nil
 		},
 	}
 }
 
-// fillBeside makes a second database of each system that can have such rows.
-// River's two settings differ in how they fetch, not in what lies in its table:
-// the better one stands for both.
-func fillBeside(ctx context.Context, systems []system, kind rows, n int) (filled map[string]system, release func() error, err error) {
-	filled = map[string]system{}
-	release = func() error { return nil }
-	for _, s := range systems {
-		if s.name() == "River default" {
-			continue
-		}
-		if sharing, ok := s.(sharer); ok {
-			filled[s.name()] = sharing.share(filled[ours])
-			continue
-		}
-		side, err := s.beside(ctx)
-		if err != nil {
-			return nil, release, err
-		}
-		before := release
-		release = func() error { return errors.Join(before(), side.close(ctx)) }
-		if err := side.fill(ctx, kind, n); errors.Is(err, errNotApplicable) {
-			continue
-		} else if err != nil {
-			return nil, release, fmt.Errorf("fill %s: %w", s.name(), err)
-		}
-		filled[s.name()] = side
+// drainBeside gives two numbers for each of the filled systems; there is none
+// where the system knows no such rows.
+func drainBeside(ctx context.Context, size sizes, s system, filled []system) ([]float64, error) {
+	if err := s.reset(ctx); err != nil {
+		return nil, err
 	}
-	return filled, release, nil
+	none, err := drainOnce(ctx, s, size, ready, work{concurrency: besideConcurrency})
+	if err != nil {
+		return nil, err
+	}
+	var values []float64
+	for _, full := range filled {
+		rate := math.NaN()
+		if full != nil {
+			if rate, err = drainOnce(ctx, full, size, ready, work{concurrency: besideConcurrency}); err != nil {
+				return nil, err
+			}
+		}
+		values = append(values, rate, 100*rate/none)
+	}
+	return values, nil
 }
+
+// fillBeside gives each system a further database for each of the sides, nil
+// where it can't have such rows. What is shared is filled once.
+func fillBeside(ctx context.Context, systems []system, sides []side) (filled map[string][]system, release func(context.Context) error, err error) {
+	filled = map[string][]system{}
+	var made []system
+	release = func(ctx context.Context) (err error) {
+		for _, s := range made {
+			err = errors.Join(err, s.close(ctx))
+		}
+		return err
+	}
+	group, filling := errgroup.WithContext(ctx)
+	group.SetLimit(fillsAtOnce)
+	for _, s := range systems {
+		own := make([]system, len(sides))
+		filled[s.name()] = own
+		for i, side := range sides {
+			if sharing, ok := s.(sharer); ok && len(filled[ours]) > 0 {
+				own[i] = sharing.share(filled[ours][i])
+				continue
+			}
+			other, err := s.beside(ctx)
+			if err != nil {
+				return nil, release, errors.Join(err, group.Wait())
+			}
+			made = append(made, other)
+			own[i] = other
+			group.Go(func() error {
+				err := other.fill(filling, side.kind, side.n)
+				if errors.Is(err, errNotApplicable) {
+					own[i] = nil
+					return nil
+				}
+				if err != nil {
+					return fmt.Errorf("fill %s: %w", s.name(), err)
+				}
+				return nil
+			})
+		}
+	}
+	return filled, release, group.Wait()
+}
+
+// fillsAtOnce keeps two processors busy: a fill is the work of one or two.
+const fillsAtOnce = 2
 
 // held drains again and again while a snapshot is held open, so that nothing
 // that was deleted can be cleared away, and gives the speed at the end of that
@@ -90,23 +156,19 @@ func held(size sizes, p place) scenario {
 			{name: name, unit: perSec},
 			{name: name + ", against none", unit: share, goals: p.postgres(atLeast(70, "%"))},
 		},
-		rounds: size.besideRounds,
+		rounds:   size.besideRounds,
+		oneRiver: true,
 		all: func(ctx context.Context, systems []system, rounds int) (map[string][][]float64, error) {
 			before, after := map[string][]float64{}, map[string][]float64{}
-			var some []system
 			for _, s := range systems {
-				if s.name() == "River default" {
-					continue
-				}
 				if err := s.reset(ctx); err != nil {
 					return nil, err
 				}
-				some = append(some, s)
 			}
-			if err := drainRounds(ctx, size, some, rounds, before); err != nil {
+			if err := drainRounds(ctx, size, systems, rounds, before); err != nil {
 				return nil, err
 			}
-			for _, s := range some {
+			for _, s := range systems {
 				release, err := s.hold(ctx)
 				if err != nil {
 					return nil, err
@@ -114,12 +176,12 @@ func held(size sizes, p place) scenario {
 				defer release()
 			}
 			for begin := time.Now(); time.Since(begin) < size.snapshot || len(after[ours]) < rounds; {
-				if err := drainRounds(ctx, size, some, 1, after); err != nil {
+				if err := drainRounds(ctx, size, systems, 1, after); err != nil {
 					return nil, err
 				}
 			}
 			samples := map[string][][]float64{}
-			for _, s := range some {
+			for _, s := range systems {
 				last := after[s.name()][len(after[s.name()])-rounds:]
 				rate := median(last)
 				samples[s.name()] = [][]float64{{rate, 100 * rate / median(before[s.name()])}}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // workerCommand makes this program a worker that others can kill.
@@ -81,33 +83,29 @@ func asWorker(ctx context.Context, args []string) error {
 // killed lets a child hold messages, kills it, and gives the seconds until a
 // worker that was there all the time has handled the last of them. It waits for
 // leases to expire, so all systems do it at the same time.
-func killed(size sizes) func(context.Context, []system, int) (map[string][][]float64, error) {
-	return func(ctx context.Context, systems []system, _ int) (map[string][][]float64, error) {
-		var (
-			mu      sync.Mutex
-			wait    sync.WaitGroup
-			samples = map[string][][]float64{}
-			failed  error
-		)
-		for _, s := range systems {
-			// By default River waits for an hour.
-			if s.name() == "River default" || s.name() == "River tuned" && !size.patient {
-				continue
-			}
-			wait.Go(func() {
-				took, err := killOne(ctx, size, s)
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil && !errors.Is(err, errNotApplicable) {
-					failed = errors.Join(failed, fmt.Errorf("%s: %w", s.name(), err))
-				} else if err == nil {
-					samples[s.name()] = [][]float64{{took.Seconds()}}
-				}
-			})
+func killed(ctx context.Context, size sizes, systems []system) (map[string]float64, error) {
+	var mu sync.Mutex
+	seconds := map[string]float64{}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range systems {
+		if s.name() == riverTuned && !size.patient {
+			continue
 		}
-		wait.Wait()
-		return samples, failed
+		group.Go(func() error {
+			took, err := killOne(ctx, size, s)
+			if errors.Is(err, errNotApplicable) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name(), err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seconds[s.name()] = took.Seconds()
+			return nil
+		})
 	}
+	return seconds, group.Wait()
 }
 
 func killOne(ctx context.Context, size sizes, s system) (time.Duration, error) {
@@ -153,25 +151,38 @@ func killOne(ctx context.Context, size sizes, s system) (time.Duration, error) {
 
 // memory gives the most megabytes that a worker had while so many messages
 // waited for it.
-func memory(size sizes) func(context.Context, system) ([]float64, error) {
-	return func(ctx context.Context, s system) ([]float64, error) {
-		if err := s.reset(ctx); err != nil {
-			return nil, err
-		}
-		if err := s.fill(ctx, ready, size.waiting); err != nil {
-			return nil, err
-		}
-		kind, dsn := s.child()
-		child, _, err := childOrder{kind: kind, dsn: dsn, concurrency: 100}.start(ctx)
-		if err != nil {
-			return nil, err
-		}
-		time.Sleep(2 * size.span)
-		most, err := peak(child.Process.Pid)
-		_ = child.Process.Kill()
-		_ = child.Wait()
-		return []float64{most}, err
+func memory(size sizes) scenario {
+	waiting := []side{{"waiting", ready, size.waiting}}
+	return scenario{
+		figures:  []figure{{name: fmt.Sprintf("memory of a worker, %s waiting", count(size.waiting)), unit: "MB", lower: true, goals: []goal{atMost(200, "MB")}}},
+		rounds:   1,
+		oneRiver: true,
+		all: func(ctx context.Context, systems []system, rounds int) (samples map[string][][]float64, err error) {
+			filled, release, err := fillBeside(ctx, systems, waiting)
+			defer func() { err = errors.Join(err, release(context.WithoutCancel(ctx))) }()
+			if err != nil {
+				return nil, err
+			}
+			sc := scenario{measure: func(ctx context.Context, s system) ([]float64, error) {
+				most, err := memoryOf(ctx, size, filled[s.name()][0])
+				return []float64{most}, err
+			}}
+			return sc.interleave(ctx, systems, rounds)
+		},
 	}
+}
+
+func memoryOf(ctx context.Context, size sizes, s system) (float64, error) {
+	kind, dsn := s.child()
+	child, _, err := childOrder{kind: kind, dsn: dsn, concurrency: 100}.start(ctx)
+	if err != nil {
+		return 0, err
+	}
+	time.Sleep(2 * size.span)
+	most, err := peak(child.Process.Pid)
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	return most, err
 }
 
 // peak reads the most memory that a process ever had, in megabytes.

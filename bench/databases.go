@@ -48,7 +48,7 @@ var databases = []database{
 		server:  "POSTROOM_TEST_MARIADB_DSN",
 		about:   aboutMaria,
 		systems: []func(context.Context, string) (system, error){newPostroomMy, newBareMy},
-		rows:    func(size sizes) []scenario { return scenarios(size.shorter(), onMaria) },
+		rows:    func(size sizes) []scenario { return scenarios(size, onMaria) },
 	},
 	{
 		name:    "SQLite",
@@ -59,7 +59,7 @@ var databases = []database{
 	{
 		name:    "SQLite, outbox",
 		systems: []func(context.Context, string) (system, error){newOutboxLite, newBareOutboxLite},
-		rows:    outboxRows(times(0.75, "bare SQL")),
+		rows:    func(size sizes) []scenario { return outboxRows(times(0.75, "bare SQL"))(size.smaller()) },
 	},
 }
 

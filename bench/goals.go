@@ -22,12 +22,14 @@ func (g goal) reached(v float64) bool {
 	return v >= g.bound
 }
 
-// verdict is what the table shows.
-func (g goal) verdict(r result, all []result) string {
+// verdict is what the table shows. A hint is not judged.
+func (g goal) verdict(r result, all []result, hint bool) string {
 	v := g.value(r, all)
 	switch {
 	case math.IsNaN(v):
 		return g.text + ": not measured"
+	case hint:
+		return fmt.Sprintf("%s: hint %s", g.text, number(v))
 	case g.reached(v):
 		return fmt.Sprintf("%s: reached (%s)", g.text, number(v))
 	default:

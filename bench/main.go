@@ -99,7 +99,7 @@ func sizesOf(form string, rounds int) (sizes, error) {
 	}
 	size := forms[i]
 	if rounds > 0 {
-		size.rounds = rounds
+		size.rounds, size.goalRounds = rounds, rounds
 	}
 	return size, nil
 }
@@ -139,7 +139,9 @@ func (r *benchRun) all(ctx context.Context) (*report, error) {
 			}
 			rep.abouts = append(rep.abouts, about)
 		}
+		begin := time.Now()
 		results, err := r.one(ctx, database)
+		_, _ = fmt.Fprintf(r.log, "%s %s: %.1f s in all\n", time.Now().Format(time.TimeOnly), database.name, time.Since(begin).Seconds())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", database.name, err)
 		}
@@ -166,10 +168,10 @@ func (r *benchRun) one(ctx context.Context, d database) (results []result, err e
 	}
 	measured := slices.DeleteFunc(slices.Clone(systems), func(s system) bool { return !r.of.MatchString(s.name()) })
 	for _, sc := range d.rows(r.size) {
-		if !r.only.MatchString(sc.figures[0].name) {
+		if !slices.ContainsFunc(sc.figures, func(f figure) bool { return r.only.MatchString(f.name) }) {
 			continue
 		}
-		some, err := run(ctx, r.log, d.name, sc, measured, r.size.rounds)
+		some, err := run(ctx, r.log, d.name, sc, measured)
 		if err != nil {
 			return nil, err
 		}

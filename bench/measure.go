@@ -23,8 +23,11 @@ type figure struct {
 // round, so that whatever else the machine does meets all of them.
 type scenario struct {
 	figures []figure
-	// rounds overrides how often it is measured. 0: as often as the rest.
+	// rounds is how often it is measured. 0: by the sizes, see eachRounds.
 	rounds int
+	// oneRiver: the settings of River make no difference here, or its defaults
+	// wait for an hour. Tuned stands for both.
+	oneRiver bool
 	// measure gives one number per figure, or errNotApplicable.
 	measure func(ctx context.Context, s system) ([]float64, error)
 	// all measures all systems by itself instead, and gives samples by name.
@@ -41,17 +44,33 @@ type result struct {
 	values   map[string]float64
 }
 
+// eachRounds gives each scenario its rounds: more to those with goals.
+func eachRounds(size sizes, list []scenario) []scenario {
+	for i, sc := range list {
+		if sc.rounds > 0 {
+			continue
+		}
+		list[i].rounds = size.rounds
+		if slices.ContainsFunc(sc.figures, func(f figure) bool { return len(f.goals) > 0 }) {
+			list[i].rounds = size.goalRounds
+		}
+	}
+	return list
+}
+
 // run measures a scenario on all systems.
-func run(ctx context.Context, log io.Writer, database string, sc scenario, systems []system, rounds int) ([]result, error) {
-	if sc.rounds > 0 {
-		rounds = sc.rounds
+func run(ctx context.Context, log io.Writer, database string, sc scenario, systems []system) ([]result, error) {
+	if sc.oneRiver {
+		systems = slices.DeleteFunc(slices.Clone(systems), func(s system) bool { return s.name() == riverDefault })
 	}
 	all := sc.all
 	if all == nil {
 		all = sc.interleave
 	}
-	_, _ = fmt.Fprintf(log, "%s %s, %s\n", time.Now().Format(time.TimeOnly), database, sc.figures[0].name)
-	samples, err := all(ctx, systems, rounds)
+	begin := time.Now()
+	_, _ = fmt.Fprintf(log, "%s %s, %s", begin.Format(time.TimeOnly), database, sc.figures[0].name)
+	samples, err := all(ctx, systems, sc.rounds)
+	_, _ = fmt.Fprintf(log, ": %.1f s\n", time.Since(begin).Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", sc.figures[0].name, err)
 	}

@@ -30,7 +30,7 @@ func outboxRows(goals ...goal) func(size sizes) []scenario {
 				measure: drain(size, ready, work{concurrency: n}),
 			})
 		}
-		return list
+		return eachRounds(size, list)
 	}
 }
 

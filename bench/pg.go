@@ -61,15 +61,20 @@ func (d *pgDatabase) pool(ctx context.Context) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// written is the position in the log ahead of the tables.
-func (d *pgDatabase) written(ctx context.Context) (n int64, err error) {
+// number asks for one.
+func (d *pgDatabase) number(ctx context.Context, query string) (n int64, err error) {
 	conn, err := pgx.Connect(ctx, d.dsn)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	err = conn.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&n)
+	err = conn.QueryRow(ctx, query).Scan(&n)
 	return n, err
+}
+
+// written is the position in the log ahead of the tables.
+func (d *pgDatabase) written(ctx context.Context) (int64, error) {
+	return d.number(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint")
 }
 
 // hold opens a transaction that sees the database as it is now, so that vacuum

@@ -97,22 +97,33 @@ func fillTables(ctx context.Context, d *pgDatabase, as func(string) string, kind
 	if err != nil {
 		return err
 	}
-	name := map[rows]string{ready: "ready", grouped: "grouped", finished: "finished", scheduled: "scheduled", queued: "queued"}[kind]
-	conn, err := pgx.Connect(ctx, d.dsn)
+	group, table, names := "''", "postroom_work", []string(nil)
+	switch kind {
+	case ready:
+		names = []string{"ready"}
+	case grouped:
+		group, names = fmt.Sprintf("'g' || seq %% %d", groups), []string{"arrived"}
+	case finished:
+		table, names = "postroom_done", []string{"finished"}
+	case scheduled:
+		names = []string{"scheduled"}
+	case queued:
+		group, names = "'one'", []string{"queued", "head"}
+	}
+	first, err := d.number(ctx, strings.ReplaceAll(statements["numbers"], "{{n}}", fmt.Sprint(n)))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, statements[name], n); err != nil {
-		return fmt.Errorf("fill %d %s: %w", n, name, err)
+	fillIn := strings.NewReplacer("{{n}}", fmt.Sprint(n), "{{first}}", fmt.Sprint(first), "{{group}}", group)
+	besides := tableFill{table: as(table)}
+	for _, name := range names {
+		besides.statements = append(besides.statements, fillIn.Replace(statements[name]))
 	}
-	if kind == queued {
-		if _, err := conn.Exec(ctx, statements["head"]); err != nil {
-			return fmt.Errorf("fill the head: %w", err)
-		}
+	message := tableFill{as("postroom_message"), []string{fillIn.Replace(statements["message"])}}
+	if err := d.load(ctx, n, message, besides); err != nil {
+		return fmt.Errorf("fill %d: %w", n, err)
 	}
-	_, err = conn.Exec(ctx, as("VACUUM ANALYZE postroom_message, postroom_work, postroom_done, postroom_lane"))
-	return err
+	return d.execute(ctx, as("VACUUM ANALYZE postroom_message, postroom_work, postroom_done, postroom_lane"))
 }
 
 // named splits a file of statements, each below a line "-- name: …".

@@ -36,15 +36,16 @@ var peer = map[string]string{"PostgreSQL": "River", "PostgreSQL, outbox": "Water
 
 func (r *report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "The %s form, medians of %d interleaved rounds, %s, took %s.\n", r.size.form, r.size.rounds, r.at.UTC().Format("2 January 2006 15:04 UTC"), r.took.Round(time.Second))
+	fmt.Fprintf(&b, "The %s form, medians of interleaved rounds (%s), %s, took %s.\n", r.size.form, r.size.roundsText(), r.at.UTC().Format("2 January 2006 15:04 UTC"), r.took.Round(time.Second))
 	if r.size.form != "full" {
-		b.WriteString("Its sizes are small: for a first look, not for conclusions.\n")
+		b.WriteString("**Figures of this form are hints**: each is measured once, for tenths of a second.\nDo not compare them with goals; `make bench-full` does.\n")
 	}
 	fmt.Fprintf(&b, "\n- %s\n- %s\n", machine(), strings.Join(versions(), ", "))
 	for _, about := range r.abouts {
 		fmt.Fprintf(&b, "- %s\n", about)
 	}
 	b.WriteString("\n× says how many times better Postroom is, whether more or less is better; below 1 it is worse.\n")
+	b.WriteString("– stands where a system has nothing like it, and below *River default* where its settings make no difference.\n")
 	for _, d := range databases {
 		rows := r.of(d.name)
 		if len(rows) == 0 {
@@ -76,7 +77,7 @@ func (r *report) of(database string) []result {
 func (r *report) goals(row result) string {
 	var verdicts []string
 	for _, g := range row.goals {
-		verdicts = append(verdicts, g.verdict(row, r.results))
+		verdicts = append(verdicts, g.verdict(row, r.results, r.size.form != "full"))
 	}
 	return strings.Join(verdicts, "; ")
 }

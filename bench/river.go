@@ -13,6 +13,11 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
+const (
+	riverTuned   = "River tuned"
+	riverDefault = "River default"
+)
+
 // riverPg is River, with the settings of its own benchmark or its defaults.
 type riverPg struct {
 	*pgDatabase
@@ -41,9 +46,9 @@ func newRiver(ctx context.Context, server string, tuned bool) (system, error) {
 
 func (r *riverPg) name() string {
 	if r.tuned {
-		return "River tuned"
+		return riverTuned
 	}
-	return "River default"
+	return riverDefault
 }
 
 func (r *riverPg) beside(ctx context.Context) (system, error) {
@@ -74,11 +79,13 @@ func (r *riverPg) fill(ctx context.Context, kind rows, n int) error {
 	case grouped:
 		return errNotApplicable
 	}
-	return r.execute(ctx,
-		fmt.Sprintf(`INSERT INTO river_job (state, kind, args, max_attempts, tags, unique_key, unique_states, scheduled_at, finalized_at)
-			SELECT '%s', 'bench', jsonb_build_object('id', i, 'payload', repeat('abcdefgh', 32)), 25, '{}', sha256(i::bytea), B'11110101', %s
-			FROM (SELECT gen_random_uuid()::text AS i FROM generate_series(1, %d)) s`, state, times, n),
-		"VACUUM ANALYZE river_job")
+	statement := fmt.Sprintf(`INSERT INTO river_job (state, kind, args, max_attempts, tags, unique_key, unique_states, scheduled_at, finalized_at)
+		SELECT '%s', 'bench', jsonb_build_object('id', i, 'payload', repeat('abcdefgh', 32)), 25, '{}', sha256(i::bytea), B'11110101', %s
+		FROM (SELECT gen_random_uuid()::text AS i FROM generate_series(1, %d)) s`, state, times, n)
+	if err := r.load(ctx, n, tableFill{"river_job", []string{statement}}); err != nil {
+		return err
+	}
+	return r.execute(ctx, "VACUUM ANALYZE river_job")
 }
 
 func (r *riverPg) open(ctx context.Context) (session, error) {

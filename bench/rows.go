@@ -39,14 +39,14 @@ func scenarios(size sizes, p place) []scenario {
 	}
 	one := func(name string, goals ...goal) []figure { return []figure{{name: name, unit: perSec, goals: goals}} }
 	list := []scenario{
-		{figures: one("intake, 1 caller"), measure: intake(size, 1, 1, false)},
+		{figures: one("intake, 1 caller"), oneRiver: true, measure: intake(size, 1, 1, false)},
 		{
-			figures: one("intake, 32 callers", p.pick([]goal{times(6, "River"), times(2, "bare SQL")}, []goal{times(6, "bare SQL")}, []goal{times(2, "bare SQL")})...),
-			measure: intake(size, 32, 1, false),
+			figures:  one("intake, 32 callers", p.pick([]goal{times(6, "River"), times(2, "bare SQL")}, []goal{times(6, "bare SQL")}, []goal{times(2, "bare SQL")})...),
+			oneRiver: true, measure: intake(size, 32, 1, false),
 		},
-		{figures: one("intake, 256 callers", p.postgres(times(12, "River"))...), measure: intake(size, 256, 1, false)},
+		{figures: one("intake, 256 callers", p.postgres(times(12, "River"))...), oneRiver: true, measure: intake(size, 256, 1, false)},
 		{figures: one("intake, batches of 500", p.postgres(times(1, "River tuned"))...), measure: intake(size, 1, batch, false)},
-		{figures: one("intake, 32 callers, 50 % duplicates"), measure: intake(size, 32, 1, true)},
+		{figures: one("intake, 32 callers, 50 % duplicates"), oneRiver: true, measure: intake(size, 32, 1, true)},
 	}
 	for _, c := range []int{10, 100, 1000} {
 		goals := p.pick([]goal{timesBestDrain(3), times(0.75, "bare SQL")}, []goal{times(0.5, "bare SQL")}, []goal{times(0.6, "bare SQL")})
@@ -58,7 +58,7 @@ func scenarios(size sizes, p place) []scenario {
 			measure: drain(size, ready, work{concurrency: c}),
 		})
 	}
-	return append(list,
+	return eachRounds(size, append(list,
 		scenario{figures: one("transactional handler, one insert, 32 at once"), measure: drain(size, ready, work{concurrency: 32, inserting: true})},
 		scenario{figures: one(fmt.Sprintf("grouped messages, %d groups, 100 at once", groups)), measure: drain(size, grouped, work{concurrency: 100})},
 		scenario{
@@ -79,19 +79,10 @@ func scenarios(size sizes, p place) []scenario {
 			figures: []figure{{name: "bytes written per message", unit: "B", lower: true, goals: p.postgres(atMost(1350, "B"))}},
 			rounds:  1, measure: durability(size),
 		},
-		beside(size, fmt.Sprintf("drain beside %s done", count(size.done)), finished, size.done, p),
-		beside(size, fmt.Sprintf("drain beside %s scheduled", count(size.scheduled)), scheduled, size.scheduled, p),
-		beside(size, fmt.Sprintf("drain beside %s queued behind one head", count(size.queued)), queued, size.queued, p),
+		beside(size, p),
 		held(size, p),
-		scenario{
-			figures: []figure{{name: fmt.Sprintf("kill -9 of a worker → last of its %d handled (lease %s)", size.held, size.lease), unit: "s", lower: true}},
-			all:     killed(size),
-		},
-		scenario{
-			figures: []figure{{name: fmt.Sprintf("memory of a worker, %s waiting", count(size.waiting)), unit: "MB", lower: true, goals: []goal{atMost(200, "MB")}}},
-			rounds:  1, measure: memory(size),
-		},
-	)
+		memory(size),
+	))
 }
 
 // count writes a number of rows.

@@ -24,7 +24,7 @@ type Box struct {
 	intake   *gather
 	wakers   wakers
 	distant  distant
-	running  sync.Map // by Seq, the delivery that runs in this process, or over
+	running  runs
 	warned   sync.Map // what was warned of once
 }
 

@@ -269,6 +269,9 @@ func (g *gather) commit(batch []*arrival) {
 func (g *gather) ahead(batch []*arrival) []*arrival {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(g.aside) == 0 {
+		return batch
+	}
 	ahead := make([]*arrival, 0, len(batch))
 	for _, a := range batch {
 		if g.aside[a.queue()] > 0 {
@@ -283,12 +286,21 @@ func (g *gather) ahead(batch []*arrival) []*arrival {
 func (g *gather) send(batch []*arrival) ([]PutResult, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
-	puts := make([]Put, len(batch))
-	for i, a := range batch {
-		puts[i] = *a.put
+	puts := putsPool.Get().(*[]Put)
+	defer func() {
+		clear(*puts)
+		putsPool.Put(puts)
+	}()
+	*puts = (*puts)[:0]
+	for _, a := range batch {
+		*puts = append(*puts, *a.put)
 	}
-	return g.put(ctx, puts)
+	return g.put(ctx, *puts)
 }
+
+// putsPool lends the puts of a flush, which are large and short-lived. Stores do
+// not keep them.
+var putsPool = sync.Pool{New: func() any { return new([]Put) }}
 
 func (a *arrival) finish(r PutResult, err error) {
 	a.out, a.call.errs[a.index] = r, err

@@ -48,12 +48,18 @@ func NewKeeper(b *Box, lease time.Duration) *Keeper {
 // Hold keeps leases from now on. asked is when the call that began them was
 // made. The context that it gives ends with postroom.ErrLeaseLost when one does.
 func (k *Keeper) Hold(ctx context.Context, asked time.Time, leases ...postroom.Lease) (context.Context, *Hold) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	h := &Hold{leases: leases, cancel: cancel, until: asked.Add(k.lease)}
+	h := new(Hold)
+	return k.keep(ctx, h, asked, leases), h
+}
+
+// keep is Hold by a hold of the caller's.
+func (k *Keeper) keep(ctx context.Context, h *Hold, asked time.Time, leases []postroom.Lease) context.Context {
+	ctx, h.cancel = context.WithCancelCause(ctx)
+	h.leases, h.until = leases, asked.Add(k.lease)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.holds[h] = struct{}{}
-	return ctx, h
+	return ctx
 }
 
 // Drop ends the keeping of leases that are settled or given up.

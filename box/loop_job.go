@@ -1,6 +1,7 @@
 package box
 
 import (
+	"sync"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -17,6 +18,10 @@ type Job struct {
 	// hold is nil when the messages were only put back.
 	hold  *Hold
 	began time.Time
+	// Most jobs have one message.
+	kept  Hold
+	lease [1]postroom.Lease
+	end   [1]End
 }
 
 // Release ends the lease of a message that was not run, at no cost.
@@ -27,6 +32,9 @@ func (j *Job) Release(m *postroom.Message, delay time.Duration) {
 // End says what becomes of a message.
 func (j *Job) End(m *postroom.Message, s Settlement) {
 	s.Lease = m.Lease
+	if j.Ends == nil {
+		j.Ends = j.end[:0]
+	}
 	j.Ends = append(j.Ends, End{Settlement: s, Message: m})
 }
 
@@ -49,36 +57,52 @@ func (j *Job) drop() {
 	}
 	j.loop.keeper.Drop(j.hold)
 	for _, m := range j.Messages {
-		j.loop.box.forget(m)
+		j.loop.box.running.forget(m)
 	}
 }
 
-// over stands for a delivery whose run has returned and whose end may be on its
-// way: the message may be claimed again before this process hears of that.
-type over struct{ m *postroom.Message }
+// runs are the deliveries that run in this process, by Seq.
+type runs struct {
+	mu  sync.Mutex
+	all map[int64]delivery
+}
 
-// run notes that a delivery runs in this process. It is false while an earlier
+// A delivery that is over has returned, and its end may be on its way: the
+// message may be claimed again before this process hears of that.
+type delivery struct {
+	*postroom.Message
+	over bool
+}
+
+// begin notes that a delivery runs in this process. It is false while an earlier
 // delivery of the message does.
-func (b *Box) run(m *postroom.Message) bool {
-	for {
-		old, there := b.running.LoadOrStore(m.Lease.Seq, m)
-		if !there {
-			return true
-		}
-		if _, ended := old.(over); !ended {
-			return false
-		}
-		if b.running.CompareAndSwap(m.Lease.Seq, old, m) {
-			return true
-		}
+func (r *runs) begin(m *postroom.Message) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d, there := r.all[m.Lease.Seq]; there && !d.over {
+		return false
 	}
+	if r.all == nil {
+		r.all = map[int64]delivery{}
+	}
+	r.all[m.Lease.Seq] = delivery{m, false}
+	return true
 }
 
-// ran notes that the run of a delivery has returned.
-func (b *Box) ran(m *postroom.Message) { b.running.CompareAndSwap(m.Lease.Seq, m, over{m}) }
+// end notes that the run of a delivery has returned.
+func (r *runs) end(m *postroom.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all[m.Lease.Seq].Message == m {
+		r.all[m.Lease.Seq] = delivery{m, true}
+	}
+}
 
 // forget forgets a delivery, but not a later one of the same message.
-func (b *Box) forget(m *postroom.Message) {
-	b.running.CompareAndDelete(m.Lease.Seq, m)
-	b.running.CompareAndDelete(m.Lease.Seq, over{m})
+func (r *runs) forget(m *postroom.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all[m.Lease.Seq].Message == m {
+		delete(r.all, m.Lease.Seq)
+	}
 }

@@ -24,7 +24,7 @@ func (l *Loop) take(ctx context.Context, msgs []*postroom.Message, asked time.Ti
 	}
 	now := time.Now()
 	for _, m := range msgs {
-		if l.box.run(m) {
+		if l.box.running.begin(m) {
 			l.waiting = append(l.waiting, claimed{m, asked, now})
 		} else {
 			l.putBack(l.opts.Lease/renewAt, m)
@@ -57,7 +57,7 @@ func (l *Loop) current(all []claimed) (msgs []*postroom.Message, asked time.Time
 	msgs = make([]*postroom.Message, 0, len(all))
 	for _, c := range all {
 		if time.Since(c.asked) >= l.opts.Lease {
-			l.box.forget(c.Message) // by now it may be somebody else's
+			l.box.running.forget(c.Message) // by now it may be somebody else's
 			continue
 		}
 		msgs = append(msgs, c.Message)
@@ -87,7 +87,7 @@ func (l *Loop) giveBack() {
 // release puts back all that waits.
 func (l *Loop) release() {
 	for _, c := range l.waiting {
-		l.box.forget(c.Message)
+		l.box.running.forget(c.Message)
 		l.putBack(0, c.Message)
 	}
 	l.waiting = nil
@@ -107,12 +107,13 @@ func (l *Loop) putBack(delay time.Duration, msgs ...*postroom.Message) {
 }
 
 func (l *Loop) start(part Part, asked time.Time) {
-	leases := make([]postroom.Lease, len(part.Messages))
-	for i, m := range part.Messages {
-		leases[i] = m.Lease
+	job := &Job{Messages: part.Messages, loop: l, began: time.Now()}
+	leases := job.lease[:0]
+	for _, m := range part.Messages {
+		leases = append(leases, m.Lease)
 	}
-	ctx, hold := l.keeper.Hold(l.work, asked, leases...)
-	job := &Job{Messages: part.Messages, loop: l, hold: hold, began: time.Now()}
+	job.hold = &job.kept
+	ctx := l.keeper.keep(l.work, job.hold, asked, leases)
 	l.busy += len(part.Messages)
 	go func() {
 		defer func() { l.finished <- job }()
@@ -127,7 +128,7 @@ func (l *Loop) finish(job *Job) {
 	l.unsettled += len(job.Messages)
 	l.pace.ran(time.Since(job.began))
 	for _, m := range job.Messages {
-		l.box.ran(m)
+		l.box.running.end(m)
 	}
 	l.ended = append(l.ended, job)
 	l.expect(job)

@@ -50,20 +50,23 @@ func (d *dispatcher) pause(ctx context.Context, topic string, cause error) error
 // Split gives each message a run of its own, except those of a batch handler,
 // which run together, as do those that are not handled at all.
 func (d *dispatcher) Split(msgs []*postroom.Message) []box.Part {
-	var parts []box.Part
-	shared := map[*route]int{}
-	for _, m := range msgs {
+	parts := make([]box.Part, 0, len(msgs))
+	last := map[*route]int{} // of its parts
+	for n, m := range msgs {
 		r := d.route(m)
-		i, open := shared[r]
+		i, open := last[r]
 		if open && r.together() {
 			parts[i].Messages = append(parts[i].Messages, m)
 			continue
 		}
-		shared[r] = len(parts)
-		parts = append(parts, box.Part{
-			Messages: []*postroom.Message{m},
-			Run:      func(ctx context.Context, job *box.Job) { d.run(ctx, job, r) },
-		})
+		part := box.Part{Messages: msgs[n : n+1 : n+1]}
+		if open {
+			part.Run = parts[i].Run
+		} else {
+			part.Run = func(ctx context.Context, job *box.Job) { d.run(ctx, job, r) }
+		}
+		last[r] = len(parts)
+		parts = append(parts, part)
 	}
 	return parts
 }

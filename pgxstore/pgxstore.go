@@ -123,10 +123,16 @@ func (r runner) Exec(ctx context.Context, query string, args ...any) error {
 // heed puts the mode before the arguments, where the way needs one.
 func (r runner) heed(ctx context.Context, args []any) ([]any, error) {
 	w, err := r.way(ctx)
-	if err != nil || w.mode == 0 {
-		return args, err
+	if err != nil {
+		return nil, err
 	}
-	return append([]any{w.mode}, args...), nil
+	if w.undescribed {
+		args = plain(args)
+	}
+	if w.mode != 0 {
+		args = append([]any{w.mode}, args...)
+	}
+	return args, nil
 }
 
 func (r runner) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
@@ -174,7 +180,11 @@ func (d *poolDB) Pipelines() bool { return d.route.pipelines() }
 func (d *poolDB) Pipeline(ctx context.Context, steps []sqlstore.Step) error {
 	var batch pgx.Batch
 	for _, step := range steps {
-		batch.Queue(step.Query, step.Args...)
+		args, err := d.heed(ctx, step.Args)
+		if err != nil {
+			return err
+		}
+		batch.Queue(step.Query, args...)
 	}
 	results := d.pool.SendBatch(ctx, &batch)
 	for _, step := range steps {

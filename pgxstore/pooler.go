@@ -1,6 +1,7 @@
 package pgxstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ type way struct {
 	pooler bool
 	// mode is how statements are run, if not as the pool is set.
 	mode pgx.QueryExecMode
+	// undescribed: in that mode the server is not asked for the types of arguments.
+	undescribed bool
 }
 
 // wayKey is under which a connection keeps its way.
@@ -42,6 +45,10 @@ func wayOf(ctx context.Context, conn *pgx.Conn) (way, error) {
 	w := way{pooler: session != strconv.FormatUint(uint64(conn.PgConn().PID()), 10)}
 	if w.pooler {
 		w.mode = unprepared(conn.Config())
+	}
+	switch cmp.Or(w.mode, conn.Config().DefaultQueryExecMode) {
+	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
+		w.undescribed = true
 	}
 	kept[wayKey] = w
 	return w, nil

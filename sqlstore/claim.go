@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,15 +22,15 @@ func (s *Store) Claim(ctx context.Context, req box.ClaimRequest) ([]*postroom.Me
 	if req.Suspect {
 		name, limit = "claim_suspect", 1
 	}
-	var claimed []*claimedMessage
+	var found []claimed
 	claim := func(q *session) (err error) {
-		claimed, err = q.claim(ctx, name, limit, req)
+		found, err = q.claim(ctx, name, limit, req)
 		return err
 	}
 	if err := s.writeAlone(ctx, "claim", claim); err != nil {
 		return nil, err
 	}
-	return s.delivered(ctx, claimed, req), nil
+	return s.delivered(ctx, found, req), nil
 }
 
 // prepare makes ready what can be: messages that fell due, topics that go on,
@@ -111,32 +112,57 @@ func (q *session) numbered(ctx context.Context, name string, seqs []int64) error
 	return q.each(ctx, name, rows, nil)
 }
 
-// claimedMessage is a message with the work row that it was claimed with.
-type claimedMessage struct {
-	postroom.Message
-	work box.Work
-	now  time.Time
+// A claimed message has its lease.
+type claimed struct {
+	*postroom.Message
+	turn int64
+	// expired: its time is over. stale: its content was replaced during the claim.
+	expired, stale bool
 }
 
-func scanClaimed(r Rows, owner string, claimed *[]*claimedMessage) error {
-	c := new(claimedMessage)
-	*claimed = append(*claimed, c)
-	c.work.Owner = owner
-	return r.Scan(append(append(messageCells(&c.Message), claimCells(&c.work)...), (*timeCell)(&c.now))...)
+// claims are what a claim gives. All rows are read through the same cells.
+type claims struct {
+	all     []claimed
+	message postroom.Message
+	work    box.Work
+	now     time.Time
+	cells   []any
+}
+
+func newClaims(req box.ClaimRequest) *claims {
+	c := &claims{work: box.Work{Owner: req.Owner}}
+	c.cells = append(append(messageCells(&c.message), claimCells(&c.work)...), (*timeCell)(&c.now))
+	return c
+}
+
+func (c *claims) scan(r Rows) error {
+	c.message = postroom.Message{}
+	if err := r.Scan(c.cells...); err != nil {
+		return err
+	}
+	m := new(postroom.Message)
+	*m = c.message
+	c.all = append(c.all, claimed{
+		Message: deliver(m, &c.work),
+		turn:    c.work.ReadyPosition,
+		expired: !c.work.Expires.IsZero() && !c.work.Expires.After(c.now),
+		stale:   m.Revision != c.work.Revision,
+	})
+	return nil
 }
 
 func (q *session) claimArgs(limit int, req box.ClaimRequest, from int64) []any {
 	return q.values([]any{req.Consumer, int64(limit), req.Owner, micros(req.Lease), from})
 }
 
-func (q *session) claim(ctx context.Context, name string, limit int, req box.ClaimRequest) ([]*claimedMessage, error) {
-	var claimed []*claimedMessage
+func (q *session) claim(ctx context.Context, name string, limit int, req box.ClaimRequest) ([]claimed, error) {
+	c := newClaims(req)
 	from, note := q.store.floors.of(req)
-	defer func() { note(claimed) }()
-	scan := func(r Rows) error { return scanClaimed(r, req.Owner, &claimed) }
+	defer func() { note(c.all) }()
 	args := q.claimArgs(limit, req, from)
 	if !q.has("claimed") {
-		return claimed, q.query(ctx, name, scan, args...)
+		err := q.query(ctx, name, c.scan, args...)
+		return c.all, err
 	}
 	// The database can't give rows of another table with an update.
 	var seqs []int64
@@ -154,68 +180,65 @@ func (q *session) claim(ctx context.Context, name string, limit int, req box.Cla
 			return nil, err
 		}
 	}
-	err = q.each(ctx, "claimed", seqRows(seqs), scan)
-	slices.SortFunc(claimed, func(a, b *claimedMessage) int { return cmp.Compare(a.work.ReadyPosition, b.work.ReadyPosition) })
-	return claimed, err
+	err = q.each(ctx, "claimed", seqRows(seqs), c.scan)
+	slices.SortFunc(c.all, func(a, b claimed) int { return cmp.Compare(a.turn, b.turn) })
+	return c.all, err
 }
 
 // delivered completes claimed messages. Those that have expired end here, and
 // those whose content was replaced while they were being claimed are read again.
 // Where that fails, their leases lapse and they come again: the others are
 // leased, and must reach the caller.
-func (s *Store) delivered(ctx context.Context, claimed []*claimedMessage, req box.ClaimRequest) []*postroom.Message {
+func (s *Store) delivered(ctx context.Context, all []claimed, req box.ClaimRequest) []*postroom.Message {
 	var (
-		expired  []*claimedMessage
-		stale    = map[int64]bool{}
-		messages []*postroom.Message
+		expired  []*postroom.Message
+		stale    map[int64]*postroom.Message
+		messages = make([]*postroom.Message, 0, len(all))
 	)
-	for _, c := range claimed {
-		if !c.work.Expires.IsZero() && !c.work.Expires.After(c.now) {
-			expired = append(expired, c)
+	for _, c := range all {
+		if c.expired {
+			expired = append(expired, c.Message)
 			continue
 		}
-		stale[c.work.Seq] = c.Revision != c.work.Revision
-		messages = append(messages, deliver(&c.Message, &c.work))
+		if c.stale {
+			if stale == nil {
+				stale = map[int64]*postroom.Message{}
+			}
+			stale[c.Lease.Seq] = c.Message
+		}
+		messages = append(messages, c.Message)
 	}
 	s.expire(ctx, expired, req)
-	if err := s.reread(ctx, stale, messages); err != nil {
-		messages = slices.DeleteFunc(messages, func(m *postroom.Message) bool { return stale[m.Lease.Seq] })
+	if err := s.reread(ctx, stale); err != nil {
+		messages = slices.DeleteFunc(messages, func(m *postroom.Message) bool { return stale[m.Lease.Seq] != nil })
 	}
 	return messages
 }
 
 // expire makes messages Dead whose time is over.
-func (s *Store) expire(ctx context.Context, expired []*claimedMessage, req box.ClaimRequest) {
+func (s *Store) expire(ctx context.Context, expired []*postroom.Message, req box.ClaimRequest) {
 	settlements := make([]box.Settlement, len(expired))
-	for i, c := range expired {
-		settlements[i] = box.Settlement{Lease: c.work.Lease(), Verb: box.Expire, Hold: req.Hold}
+	for i, m := range expired {
+		settlements[i] = box.Settlement{Lease: m.Lease, Verb: box.Expire, Hold: req.Hold}
 	}
 	settled, err := s.Settle(ctx, nil, settlements)
 	if err != nil || req.Expired == nil {
 		return
 	}
-	for i, c := range expired {
+	for i, m := range expired {
 		if settled[i].Applied {
-			req.Expired(&c.Message)
+			req.Expired(m)
 		}
 	}
 }
 
 // reread brings in the content that a replacement committed during the claim.
-func (s *Store) reread(ctx context.Context, stale map[int64]bool, messages []*postroom.Message) error {
-	bySeq := map[int64]*postroom.Message{}
-	var seqs []int64
-	for _, m := range messages {
-		if stale[m.Lease.Seq] {
-			bySeq[m.Lease.Seq] = m
-			seqs = append(seqs, m.Lease.Seq)
-		}
-	}
-	if len(seqs) == 0 {
+func (s *Store) reread(ctx context.Context, stale map[int64]*postroom.Message) error {
+	if len(stale) == 0 {
 		return nil
 	}
 	return s.read("claim", func(q *session) error {
-		return q.each(ctx, "messages", seqRows(seqs), func(r Rows) error {
+		return q.each(ctx, "messages", seqRows(slices.Sorted(maps.Keys(stale))), func(r Rows) error {
 			var (
 				fresh postroom.Message
 				seq   int64
@@ -223,7 +246,7 @@ func (s *Store) reread(ctx context.Context, stale map[int64]bool, messages []*po
 			if err := r.Scan(append(messageCells(&fresh), (*intCell)(&seq))...); err != nil {
 				return err
 			}
-			m := bySeq[seq]
+			m := stale[seq]
 			fresh.Attempt, fresh.LastSeen, fresh.LastError, fresh.Lease = m.Attempt, m.LastSeen, m.LastError, m.Lease
 			fresh.Lease.Revision = fresh.Revision
 			*m = fresh

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/postroom/postroom"
 	"github.com/postroom/postroom/box"
@@ -32,7 +31,7 @@ func (s *Store) exchangeInOne(ctx context.Context, settlements []box.Settlement,
 	var (
 		settled []box.Settled
 		vacated map[string]bool
-		claimed []*claimedMessage
+		found   []claimed
 	)
 	err := s.write(ctx, "exchange", func(q *session) (err error) {
 		if settled, vacated, err = q.settle(ctx, settlements); err != nil {
@@ -43,13 +42,13 @@ func (s *Store) exchangeInOne(ctx context.Context, settlements []box.Settlement,
 				return err
 			}
 		}
-		claimed, err = q.claim(ctx, "claim", req.Limit, req)
+		found, err = q.claim(ctx, "claim", req.Limit, req)
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	return settled, s.delivered(ctx, claimed, req), nil
+	return settled, s.delivered(ctx, found, req), nil
 }
 
 // exchangeInPipeline acknowledges and claims with one round trip. What is not
@@ -58,21 +57,18 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 	var (
 		a, rest = s.acks(settlements)
 		q       = &session{store: s}
-		claimed []*claimedMessage
+		c       = newClaims(req)
 	)
 	from, note := s.floors.of(req)
-	defer func() { note(claimed) }()
-	claim := Step{
-		Query: q.text("claim"), Args: q.claimArgs(req.Limit, req, from),
-		Scan: func(r Rows) error { return scanClaimed(r, req.Owner, &claimed) },
-	}
+	defer func() { note(c.all) }()
+	claim := Step{Query: q.text("claim"), Args: q.claimArgs(req.Limit, req, from), Scan: c.scan}
 	steps := []Step{claim}
 	if len(a.rows) > 0 {
 		steps = []Step{{Query: q.text("ack"), Args: s.dialect.Batch(a.rows), Scan: a.scan}, claim}
 	}
 	err := s.one(ctx, "exchange", func(*session) error {
-		clear(a.superseded)
-		claimed = nil
+		a.again()
+		c.all = nil
 		if err := s.db.(Pipeliner).Pipeline(ctx, steps); err != nil {
 			return fmt.Errorf("exchange: %w", err)
 		}
@@ -85,11 +81,9 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 	if err != nil {
 		return nil, nil, err
 	}
-	settled := make([]box.Settled, len(settlements))
-	rest = append(rest, a.results(settled)...)
-	slices.Sort(rest)
-	_ = s.settleRest(ctx, settlements, settled, rest) // what failed is marked
-	return settled, s.delivered(ctx, claimed, req), nil
+	rest = a.left(rest)
+	_ = s.settleRest(ctx, settlements, a.settled, rest) // what failed is marked
+	return a.settled, s.delivered(ctx, c.all, req), nil
 }
 
 // exchangeApart settles and then claims.

@@ -40,9 +40,9 @@ type turn struct {
 }
 
 // of gives where a claim is to begin. note must be told what it brought.
-func (f *floors) of(req box.ClaimRequest) (from int64, note func([]*claimedMessage)) {
+func (f *floors) of(req box.ClaimRequest) (from int64, note func([]claimed)) {
 	if req.Suspect {
-		return 0, func([]*claimedMessage) {}
+		return 0, func([]claimed) {}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,33 +59,33 @@ func (f *floors) of(req box.ClaimRequest) (from int64, note func([]*claimedMessa
 		from = 0
 		own.scan = now.Add(scanEvery)
 	}
-	return from, func(claimed []*claimedMessage) {
+	return from, func(all []claimed) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if from == 0 {
 			own.scan = now.Add(max(scanEvery, scanShare*time.Since(now)))
 		}
-		last := lastTurn(claimed)
-		if from == 0 && len(claimed) == req.Limit && last < own.from {
+		last := lastTurn(all)
+		if from == 0 && len(all) == req.Limit && last < own.from {
 			own.scan = time.Time{} // there is more below the floor
 		}
-		own.note(claimed, last)
+		own.note(all, last)
 	}
 }
 
-func lastTurn(claimed []*claimedMessage) (last int64) {
-	for _, c := range claimed {
-		last = max(last, c.work.ReadyPosition)
+func lastTurn(all []claimed) (last int64) {
+	for _, c := range all {
+		last = max(last, c.turn)
 	}
 	return last
 }
 
-func (f *floor) note(claimed []*claimedMessage, last int64) {
-	if len(claimed) == 0 {
+func (f *floor) note(all []claimed, last int64) {
+	if len(all) == 0 {
 		return
 	}
-	f.recent = append(f.recent, turn{last, len(claimed)})
-	f.count += len(claimed)
+	f.recent = append(f.recent, turn{last, len(all)})
+	f.count += len(all)
 	for f.count-f.recent[0].messages >= floorLag {
 		f.from = max(f.from, f.recent[0].position)
 		f.count -= f.recent[0].messages

@@ -27,12 +27,12 @@ func (q *queue) claim(limit int) int {
 	from, note := q.floors.of(box.ClaimRequest{Consumer: "c", Limit: limit})
 	at, _ := slices.BinarySearch(q.ready, from)
 	n := min(limit, len(q.ready)-at)
-	claimed := make([]*claimedMessage, n)
+	all := make([]claimed, n)
 	for i, position := range q.ready[at : at+n] {
-		claimed[i] = &claimedMessage{work: box.Work{ReadyPosition: position}}
+		all[i] = claimed{turn: position}
 	}
 	q.ready = slices.Delete(q.ready, at, at+n)
-	note(claimed)
+	note(all)
 	return n
 }
 

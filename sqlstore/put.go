@@ -45,9 +45,10 @@ type intake struct {
 // that one's.
 func rounds(puts []box.Put, results []box.PutResult) (list [][]intake, follow func()) {
 	type last struct{ round, put int }
-	seen := map[postroom.Key]last{}
+	seen := make(map[postroom.Key]last, len(puts))
 	groups := map[string]int{}
 	followers := map[int]int{}
+	list = [][]intake{make([]intake, 0, len(puts))}
 	for i := range puts {
 		key := puts[i].Message.Key()
 		before, again := seen[key]

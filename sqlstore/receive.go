@@ -30,9 +30,9 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 		return round, nil
 	}
 	var known map[postroom.Key]intake
-	err := s.one(ctx, "put", func(q *session) error {
-		known = byKeys(round)
-		return q.receive(ctx, name, rows, round, known)
+	err := s.one(ctx, "put", func(q *session) (err error) {
+		known, err = q.receive(ctx, name, rows, round)
+		return err
 	})
 	if err != nil {
 		switch s.dialect.Classify(err) {
@@ -111,19 +111,19 @@ func answerAll(round []intake, known map[postroom.Key]intake, all map[postroom.K
 	return answered
 }
 
-// receive stores the messages that are new, with their work, takes them out of
-// known, and gives them their results.
-func (q *session) receive(ctx context.Context, name string, rows [][]any, round []intake, known map[postroom.Key]intake) error {
+// receive stores the messages that are new, with their work, gives them their
+// results, and gives the others.
+func (q *session) receive(ctx context.Context, name string, rows [][]any, round []intake) (known map[postroom.Key]intake, err error) {
 	var (
 		numbers, used string
 		some          bool
 		now           time.Time
 	)
-	err := q.each(ctx, name, rows, func(r Rows) error {
+	err = q.each(ctx, name, rows, func(r Rows) error {
 		return r.Scan((*textCell)(&numbers), (*textCell)(&used), (*boolCell)(&some), (*timeCell)(&now))
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	seqs, err := parseNumbers(numbers)
 	for q.store.dialect.Span > 0 && len(seqs) > 0 && len(seqs) < len(round) {
@@ -137,16 +137,19 @@ func (q *session) receive(ctx context.Context, name string, rows [][]any, round 
 		fresh, err = parseSet(used)
 	}
 	if err != nil {
-		return fmt.Errorf("receive: %w", err)
+		return nil, fmt.Errorf("receive: %w", err)
+	}
+	if some {
+		known = map[postroom.Key]intake{}
 	}
 	for i, in := range round {
 		if some && !fresh[seqs[i]] {
+			known[in.put.Message.Key()] = in
 			continue
 		}
 		*in.result, _ = in.put.Arrive(seqs[i], now)
-		delete(known, in.put.Message.Key())
 	}
-	return nil
+	return known, nil
 }
 
 // receivedRows are the rows of the statement receive, in the order of their
@@ -156,14 +159,17 @@ func (s *Store) receivedRows(round []intake) [][]any {
 	if s.dialect.Fill != nil { // rows, not columns that may be all NULL
 		text = func(t string) any { return t }
 	}
+	var consumer, source, topic boxed
 	rows := make([][]any, len(round))
+	values := make([]any, 0, 16*len(round))
 	for i, in := range round {
-		m := in.put.Message
-		rows[i] = []any{
-			int64(i + 1), m.Consumer, m.Source, m.ID, text(m.Group), m.Topic, bytesValue(m.Payload), headersText(m.Headers),
+		m := &in.put.Message
+		values = append(
+			values, int64(i+1), consumer.of(m.Consumer), source.of(m.Source), m.ID, text(m.Group), topic.of(m.Topic), bytesValue(m.Payload), headersText(m.Headers),
 			bytesValue(m.Hash), text(m.HashAlg), bytesValue(in.put.Digest()),
 			timeValue(m.DueAt), timeValue(m.ExpiresAt), timeValue(m.OccurredAt), text(m.CorrelationID), text(m.CausationID),
-		}
+		)
+		rows[i] = values[16*i : len(values) : len(values)]
 	}
 	sortByKey(rows)
 	return rows

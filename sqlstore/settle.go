@@ -81,31 +81,48 @@ func (s *Store) fillAll(ctx context.Context, vacated map[string]bool) {
 // takes them.
 type acks struct {
 	rows [][]any
-	at   map[int64]int // index of the settlement, by Seq
-	// superseded holds what the statement gave back, by Seq.
-	superseded map[int64]bool
+	// settled holds what the statement gave back, at the place that at has by Seq.
+	settled []box.Settled
+	at      map[int64]int
 }
 
 // acks parts settlements into those and the rest.
 func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
-	a = acks{at: map[int64]int{}, superseded: map[int64]bool{}}
+	a = acks{settled: make([]box.Settled, len(settlements)), at: make(map[int64]int, len(settlements))}
 	single := (&session{store: s}).has("ack") && !s.dialect.SingleWriter
-	named := map[int64]bool{}
+	var owner, handler boxed
+	values := make([]any, 0, 7*len(settlements))
 	for i := range settlements {
-		l := settlements[i].Lease
-		twice := named[l.Seq] // then the first one counts, whatever it is
-		named[l.Seq] = true
+		l := &settlements[i].Lease
+		_, twice := a.at[l.Seq] // then the first one counts, whatever it is
+		if !twice {
+			a.at[l.Seq] = i
+		}
 		if !single || settlements[i].Verb != box.Ack || settlements[i].Forget || twice {
 			rest = append(rest, i)
 			continue
 		}
-		a.at[l.Seq] = i
-		a.rows = append(a.rows, []any{
-			l.Seq, l.Owner, l.Fence, int64(l.Revision), settlements[i].Handler,
+		values = append(
+			values, l.Seq, owner.of(l.Owner), l.Fence, int64(l.Revision), handler.of(settlements[i].Handler),
 			settlements[i].Discarded, postroom.ErrorText(settlements[i].Note),
-		})
+		)
+		a.rows = append(a.rows, values[len(values)-7:len(values):len(values)])
 	}
 	return a, rest
+}
+
+// boxed keeps a text that repeats as an interface value, which is made anew only
+// when it changes.
+type boxed struct {
+	text  string
+	value any
+}
+
+func (b *boxed) of(text string) any {
+	if b.value == nil || b.text != text {
+		b.text, b.value = text, text
+	}
+	return b.value
 }
 
 func (a *acks) scan(r Rows) error {
@@ -113,43 +130,44 @@ func (a *acks) scan(r Rows) error {
 		seq int64
 		old bool
 	)
-	defer func() { a.superseded[seq] = old }()
-	return r.Scan((*intCell)(&seq), (*boolCell)(&old))
+	if err := r.Scan((*intCell)(&seq), (*boolCell)(&old)); err != nil {
+		return err
+	}
+	a.settled[a.at[seq]] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
+	return nil
 }
 
-// results fills in what the statement did, and gives what it left.
-func (a *acks) results(settled []box.Settled) (left []int) {
-	for seq, i := range a.at {
-		old, done := a.superseded[seq]
-		if !done {
-			left = append(left, i)
-			continue
+// again forgets what the statement gave back.
+func (a *acks) again() { clear(a.settled) }
+
+// left adds what the statement left to the rest.
+func (a *acks) left(rest []int) []int {
+	for _, row := range a.rows {
+		if i := a.at[row[0].(int64)]; !a.settled[i].Applied {
+			rest = append(rest, i)
 		}
-		settled[i] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
 	}
-	return left
+	slices.Sort(rest)
+	return rest
 }
 
 // ack ends with a single statement what is nothing but success, where the
 // dialect has one, and gives the rest.
 func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled []box.Settled, rest []int, err error) {
-	settled = make([]box.Settled, len(settlements))
 	a, rest := s.acks(settlements)
 	if len(a.rows) == 0 {
-		return settled, rest, nil
+		return a.settled, rest, nil
 	}
 	err = s.one(ctx, "settle", func(q *session) error {
-		clear(a.superseded)
+		a.again()
 		return q.each(ctx, "ack", a.rows, a.scan)
 	})
 	if err != nil && s.dialect.Classify(err) == Busy {
 		// Somebody holds one of them: the slow way leaves out just that one.
-		clear(a.superseded)
+		a.again()
 		err = nil
 	}
-	rest = append(rest, a.results(settled)...)
-	slices.Sort(rest)
-	return settled, rest, err
+	return a.settled, a.left(rest), err
 }
 
 func pick(settlements []box.Settlement, at []int) []box.Settlement {

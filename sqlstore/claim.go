@@ -156,8 +156,13 @@ func (q *session) claimArgs(limit int, req box.ClaimRequest, from int64) []any {
 }
 
 func (q *session) claim(ctx context.Context, name string, limit int, req box.ClaimRequest) ([]claimed, error) {
-	c := newClaims(req)
 	from, note := q.store.floors.of(req)
+	if q.store.dialect.SingleWriter {
+		all, err := q.claimAlone(ctx, name, limit, req, from)
+		note(all)
+		return all, err
+	}
+	c := newClaims(req)
 	defer func() { note(c.all) }()
 	args := q.claimArgs(limit, req, from)
 	if !q.has("claimed") {

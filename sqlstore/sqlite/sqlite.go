@@ -47,8 +47,8 @@ var singles = map[string]bool{
 
 // prepares are the statements of the hot path.
 var prepares = []string{
-	"begin", "insert_message", "positions", "lookup", "lock_work", "exists_work", "insert_work", "update_work", "delete_work",
-	"ack", "insert_done", "peek", "claim", "claimed", "enqueue", "arrive", "ready", "arrivals", "lock_lanes", "insert_lanes",
+	"begin", "clock", "insert_message", "positions", "lookup", "lock_work", "exists_work", "insert_work", "update_work", "delete_work",
+	"ack", "changes", "insert_done", "peek", "claim", "lease", "enqueue", "arrive", "ready", "arrivals", "lock_lanes", "insert_lanes",
 	"vacant_lanes", "lowest_queued", "set_heads", "vacate_lanes", "lane_heads", "extend",
 }
 

@@ -22,15 +22,22 @@ ON CONFLICT (consumer, source, id) DO NOTHING
 RETURNING seq, consumer, source, id, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000;
 
 -- name: ack
--- insert_done for plain leases that are current, by their fences; delete_work
--- follows for those that it gives back. What it leaves goes the slow way. The
--- plus keeps the planner from walking all leases for each.
+-- insert_done for plain leases that are current and whose content is; delete_work
+-- follows. What it leaves goes the slow way. The plus keeps the planner from
+-- walking all leases for each.
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
-SELECT w.seq, w.consumer, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, w.attempt + 1, ?4, ?3, ?3 < w.revision, ?5, ?6,
-       w.fence, w.last_seen, 0
-FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = CAST(i.key AS INTEGER)
-WHERE +w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = ?2 AND w.fence = i.value
-RETURNING seq, superseded;
+SELECT w.seq, w.consumer, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, w.attempt + 1, ?5, ?4, 0, ?6, ?7, ?3, w.last_seen, 0
+FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value
+WHERE +w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = ?2 AND w.fence = ?3 AND w.revision = ?4;
+
+-- name: changes
+-- How many rows the last statement wrote.
+SELECT changes();
+
+-- name: acked
+-- Those that ack took, before their work rows go.
+SELECT w.seq FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value
+WHERE +w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = ?2 AND w.fence = ?3 AND w.revision = ?4;
 
 -- name: lookup
 SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.hash_alg, m.digest,
@@ -171,25 +178,24 @@ UPDATE {{lane}} SET head = ?3, position = ?4 WHERE consumer = ?1 AND grp = ?2;
 DELETE FROM {{lane}} WHERE consumer = ?1 AND grp = ?2 AND head IS NULL;
 
 -- name: claim
-UPDATE {{work}}
-SET stage = 9, owner = ?3, fence = fence + 1, guard = 0,
-    lease_until = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + ?4
-WHERE seq IN (SELECT seq FROM {{work}} WHERE consumer = ?1 AND ready_position >= ?5 AND stage = 7 ORDER BY ready_position LIMIT ?2)
-RETURNING seq;
+-- Reads what lease then leases. The plus signs keep the plan from depending on the
+-- values: it would be made anew each time.
+SELECT m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg, m.due_at, m.expires_at, m.occurred_at,
+       m.correlation_id, m.causation_id, m.first_seen, m.revision,
+       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.last_error, w.last_seen
+FROM {{work}} w CROSS JOIN {{message}} m ON m.seq = w.seq
+WHERE w.consumer = +?1 AND w.ready_position >= +?3 AND w.stage = 7 ORDER BY w.ready_position LIMIT ?2;
 
 -- name: claim_suspect
-UPDATE {{work}}
-SET stage = 9, owner = ?3, fence = fence + 1, guard = 0,
-    lease_until = CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + ?4
-WHERE seq IN (SELECT seq FROM {{work}} WHERE consumer = ?1 AND ready_position >= ?5 AND stage = 8 ORDER BY ready_position LIMIT ?2)
-RETURNING seq;
+SELECT m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg, m.due_at, m.expires_at, m.occurred_at,
+       m.correlation_id, m.causation_id, m.first_seen, m.revision,
+       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.last_error, w.last_seen
+FROM {{work}} w CROSS JOIN {{message}} m ON m.seq = w.seq
+WHERE w.consumer = +?1 AND w.ready_position >= +?3 AND w.stage = 8 ORDER BY w.ready_position LIMIT ?2;
 
--- name: claimed
-SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,
-       m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen,
-       CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000
-FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value CROSS JOIN {{message}} m ON m.seq = w.seq;
+-- name: lease
+UPDATE {{work}} SET stage = 9, owner = ?2, fence = fence + 1, guard = 0, lease_until = ?3
+WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: messages
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,

@@ -53,6 +53,13 @@ func (l *Loop) mayClaim() bool {
 	return l.look == lookReady && l.flying < maxClaims && !l.keeper.serial && room >= l.coming
 }
 
+// early reports whether the next claim starts before what the last one brought:
+// the database works meanwhile. It must not be a smaller one for that. Where two
+// are under way, the other one does so.
+func (l *Loop) early(ctx context.Context) bool {
+	return l.keeper.serial && !l.over && ctx.Err() == nil && l.mayClaim() && l.room() == l.opts.Batch
+}
+
 // claim starts a claim for the room there is. It is false if nothing changed.
 func (l *Loop) claim(ctx context.Context) bool {
 	now := time.Now()
@@ -71,7 +78,10 @@ func (l *Loop) claim(ctx context.Context) bool {
 	}
 	l.hinted, l.follow = lookNot, false
 	if f.req.ReadyOnly && l.box.exchanger() != nil {
-		n := min(len(l.ended), settleWidth)
+		n := len(l.ended)
+		if !l.keeper.serial {
+			n = min(n, settleWidth) // else the rest would wait for this one, for a commit of its own
+		}
 		f.jobs, l.ended = l.ended[:n:n], l.ended[n:]
 	}
 	l.hand()
@@ -144,6 +154,10 @@ func (l *Loop) land(ctx context.Context, f *flight) error {
 			l.suspect(ctx)
 		}
 	}
+	if l.early(ctx) {
+		l.claim(ctx)
+	}
+	l.fill()
 	return nil
 }
 

@@ -15,8 +15,8 @@ type claimed struct {
 	at    time.Time // when it came
 }
 
-// take lets messages wait for their slots. It puts back what came too late, and
-// what an earlier run of this process has not let go of.
+// take lets messages wait for their slots, which fill gives them. It puts back what
+// came too late, and what an earlier run of this process has not let go of.
 func (l *Loop) take(ctx context.Context, msgs []*postroom.Message, asked time.Time) {
 	if l.over || ctx.Err() != nil {
 		l.putBack(0, msgs...)
@@ -30,7 +30,6 @@ func (l *Loop) take(ctx context.Context, msgs []*postroom.Message, asked time.Ti
 			l.putBack(l.opts.Lease/renewAt, m)
 		}
 	}
-	l.fill()
 }
 
 // fill starts what waits, as far as slots are free.

@@ -22,6 +22,7 @@ func (l *Loop) suspect(ctx context.Context) {
 	l.solo = true
 	l.look = lookFull
 	l.take(ctx, msgs, asked)
+	l.fill()
 	l.solo = l.held() > 0 // none if the lease is over by now
 }
 

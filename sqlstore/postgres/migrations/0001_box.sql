@@ -36,23 +36,25 @@ CREATE TABLE IF NOT EXISTS {{work}} (
     seq            bigint PRIMARY KEY,
     position       bigint NOT NULL,
     ready_position bigint NOT NULL,
-    fence          bigint NOT NULL,
     last_seen      timestamptz NOT NULL,
     due            timestamptz,
     retry          timestamptz,
     next           timestamptz,
     expires        timestamptz,
-    lease_until    timestamptz,
     attempt        integer NOT NULL,
     lost           integer NOT NULL,
     revision       integer NOT NULL,
-    stage          smallint NOT NULL,
     guard          smallint NOT NULL,
     consumer       text COLLATE "C" NOT NULL,
     topic          text COLLATE "C" NOT NULL,
     grp            text COLLATE "C" NOT NULL,
+    last_error     text NOT NULL,
+    -- A claim changes what follows. What stays the same on both sides of a change
+    -- is not written to the log.
+    stage          smallint NOT NULL,
     owner          text COLLATE "C" NOT NULL,
-    last_error     text NOT NULL
+    fence          bigint NOT NULL,
+    lease_until    timestamptz
 ) WITH (fillfactor = 45, vacuum_truncate = off);
 
 CREATE INDEX IF NOT EXISTS {{prefix}}_work_ready ON {{work}} (consumer, ready_position) WHERE stage = 7;

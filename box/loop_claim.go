@@ -35,13 +35,13 @@ func (l *Loop) room() int {
 	if l.solo || (!l.clearing.IsZero() && l.held() > 0 && time.Now().Before(l.clearing)) {
 		return 0
 	}
-	slots := l.opts.Concurrency + l.pace.ahead(l.opts.Concurrency, l.opts.Batch)
+	slots := l.opts.Concurrency + l.pace.ahead(l.opts.Concurrency, maxClaims*l.opts.Batch)
 	free := slots - l.busy - len(l.waiting) - l.coming
 	return min(free, slots+l.opts.Batch-l.held(), l.opts.Batch)
 }
 
 // mayClaim reports whether a claim may start. A second one does only behind one
-// that is sure to find something, and only for as many messages.
+// that is sure to find something, and not for a few messages.
 func (l *Loop) mayClaim() bool {
 	if l.look == lookNot {
 		return false
@@ -50,7 +50,7 @@ func (l *Loop) mayClaim() bool {
 	if l.flying == 0 {
 		return room > 0
 	}
-	return l.look == lookReady && l.flying < maxClaims && !l.keeper.serial && room >= l.coming
+	return l.look == lookReady && l.flying < maxClaims && !l.keeper.serial && 2*room >= l.coming
 }
 
 // early reports whether the next claim starts before what the last one brought:

@@ -28,9 +28,6 @@ func (b *Box) Claim(ctx context.Context, req ClaimRequest) ([]*postroom.Message,
 	if req.Limit <= 0 {
 		return nil, &postroom.ArgumentError{Argument: "limit", Reason: fmt.Sprintf("is %d, it must be positive", req.Limit)}
 	}
-	if req.Limit > maxBatch {
-		b.warnOnce(ctx, "batch is larger than recommended", "limit", req.Limit, "recommended", maxBatch)
-	}
 	began := time.Now()
 	msgs, err := b.store.Claim(ctx, b.claiming(ctx, req))
 	b.observe.Claimed(ctx, postroom.ClaimedEvent{Scope: b.scope, Asked: req.Limit, Got: len(msgs), Took: time.Since(began), Err: err})
@@ -264,6 +261,14 @@ func (b *Box) Extend(ctx context.Context, leases []postroom.Lease, d time.Durati
 		return nil, fmt.Errorf("extend leases in %s: %w", b.scope.Store, err)
 	}
 	return extensions, nil
+}
+
+// CheckBatch warns of a batch that is larger than is good for others. It is asked
+// where people say how large.
+func (b *Box) CheckBatch(ctx context.Context, n int) {
+	if n > maxBatch {
+		b.warnOnce(ctx, "batch is larger than recommended", "limit", n, "recommended", maxBatch)
+	}
 }
 
 func (b *Box) checkOwner(owner string) error {

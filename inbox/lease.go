@@ -30,6 +30,7 @@ type ClaimOptions struct {
 
 // Claim leases messages that are ready, at most Limit of them.
 func (in *Inbox) Claim(ctx context.Context, o ClaimOptions) ([]*postroom.Message, error) {
+	in.box.CheckBatch(ctx, o.Limit)
 	return in.box.Claim(ctx, box.ClaimRequest{Owner: o.Owner, Lease: o.Lease, Limit: o.Limit, Suspect: o.Suspect})
 }
 

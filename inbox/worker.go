@@ -92,6 +92,7 @@ func (w *Worker) run(ctx context.Context, untilIdle bool) error {
 		defer w.mu.Unlock()
 		w.loop = nil
 	}()
+	w.in.box.CheckBatch(ctx, w.opts.Batch)
 	w.in.box.Logger().InfoContext(ctx, "worker runs", "owner", w.opts.Owner, "concurrency", w.opts.Concurrency)
 	err = loop.Run(ctx)
 	w.in.box.Logger().InfoContext(ctx, "worker stopped", "owner", w.opts.Owner)

@@ -94,6 +94,7 @@ func (r *Relay) Halt() {
 
 func (r *Relay) run(ctx context.Context, loop *box.Loop) error {
 	log := r.out.box.Logger()
+	r.out.box.CheckBatch(ctx, r.opts.Batch)
 	log.InfoContext(ctx, "relay runs", "owner", r.opts.Owner)
 	err := loop.Run(ctx)
 	log.InfoContext(ctx, "relay stopped", "owner", r.opts.Owner)
@@ -122,9 +123,10 @@ func (r *Relay) begin(untilIdle bool) (*box.Loop, error) {
 	r.loop = box.NewLoop(r.out.box, &dispatcher{r.out, r.opts, routes, box.NewPauses(r.out.box, r.opts.Poll)}, box.LoopOptions{
 		Owner:       r.opts.Owner,
 		Concurrency: r.opts.InFlight,
-		Batch:       r.opts.Batch,
-		Lease:       r.opts.Lease,
-		Poll:        r.opts.Poll,
+		// Two claims are under way at once, each for several calls of senders.
+		Batch: max(r.opts.Batch, r.opts.InFlight/2),
+		Lease: r.opts.Lease,
+		Poll:  r.opts.Poll,
 		// What others commit wakes nobody: the poll is how long it waits.
 		MaxPoll:   r.opts.Poll,
 		ReapEvery: r.opts.ReapEvery,

@@ -3,8 +3,10 @@ package outbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -338,6 +340,39 @@ func TestRelay_sends_nothing_of_a_paused_topic_until_it_is_resumed(t *testing.T)
 		stopOther()
 		if got := r.ids(); len(got) != 4 || slices.Index(got, "head") > slices.Index(got, "behind") {
 			t.Errorf("sent %v, want each once, the group in order", got)
+		}
+	})
+}
+
+// A claim may bring several batches; how large one is, and how many are under way,
+// are the sender's to bear.
+func TestRelay_gives_a_sender_a_batch_at_a_time_and_no_more_than_it_may(t *testing.T) {
+	const batch, inFlight, all = 5, 20, 100
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, outbox.Options{})
+		var msgs []postroom.Message
+		for i := range all {
+			msgs = append(msgs, message(fmt.Sprint(i)))
+		}
+		w.publish(msgs...)
+		var mu sync.Mutex
+		largest, sending, most, sent := 0, 0, 0, 0
+		stop := w.start(outbox.To(postroom.SenderFunc(func(_ context.Context, msgs []*postroom.Message) error {
+			count := func(n int) {
+				mu.Lock()
+				defer mu.Unlock()
+				sending += n
+				largest, most, sent = max(largest, n), max(most, sending), sent+max(n, 0)
+			}
+			count(len(msgs))
+			time.Sleep(time.Second)
+			count(-len(msgs))
+			return nil
+		})), outbox.RelayOptions{Batch: batch, InFlight: inFlight})
+		time.Sleep(time.Minute)
+		stop()
+		if largest != batch || most != inFlight || sent != all {
+			t.Errorf("%d sent, %d at once, %d in one call; want %d, %d, %d", sent, most, largest, all, inFlight, batch)
 		}
 	})
 }

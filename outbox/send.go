@@ -34,14 +34,15 @@ func (d *dispatcher) route(topic string) *route {
 	return r
 }
 
-// Split gives each sender its messages, in the order in which they were claimed.
+// Split gives each sender its messages, in the order in which they were claimed,
+// a batch at a time.
 func (d *dispatcher) Split(msgs []*postroom.Message) []box.Part {
 	var parts []box.Part
 	at := map[*route]int{}
 	for _, m := range msgs {
 		r := d.route(m.Topic)
 		i, open := at[r]
-		if !open {
+		if !open || len(parts[i].Messages) >= d.opts.Batch {
 			i = len(parts)
 			at[r] = i
 			parts = append(parts, box.Part{Run: func(ctx context.Context, job *box.Job) { d.run(ctx, job, r) }})

@@ -48,6 +48,10 @@ func bareLoops(ctx context.Context, b bareStatements, wake <-chan struct{}, loop
 			}
 		}
 	})
+	if w.holding {
+		// A loop that got less than its share would not come back for the rest.
+		loops = 1
+	}
 	for range loops {
 		group.Go(func() error { return bareLoop(ctx, b, wake, (w.concurrency+loops-1)/loops, lease, w) })
 	}

@@ -47,15 +47,23 @@ func beside(size sizes, p place) scenario {
 		rounds:   size.besideRounds,
 		oneRiver: true,
 		all: func(ctx context.Context, systems []system, rounds int) (samples map[string][][]float64, err error) {
-			var seconds map[string]float64
-			group, filling := errgroup.WithContext(ctx)
+			var (
+				seconds map[string]float64
+				filled  map[string][]system
+				release func(context.Context) error
+			)
+			group, both := errgroup.WithContext(ctx)
 			group.Go(func() (err error) {
-				seconds, err = killed(filling, size, systems)
+				seconds, err = killed(both, size, systems)
 				return err
 			})
-			filled, release, err := fillBeside(filling, systems, sides)
+			group.Go(func() (err error) {
+				filled, release, err = fillBeside(both, systems, sides)
+				return err
+			})
+			err = group.Wait()
 			defer func() { err = errors.Join(err, release(context.WithoutCancel(ctx))) }()
-			if err := errors.Join(err, group.Wait()); err != nil {
+			if err != nil {
 				return nil, err
 			}
 			sc := scenario{measure: func(ctx context.Context, s system) ([]float64, error) {

@@ -44,7 +44,7 @@ type result struct {
 	values   map[string]float64
 }
 
-// eachRounds gives each scenario its rounds: more to those with goals.
+// eachRounds gives each scenario its rounds: more to rates with goals.
 func eachRounds(size sizes, list []scenario) []scenario {
 	for i, sc := range list {
 		if sc.rounds > 0 {

@@ -9,7 +9,7 @@ import (
 // one does not make the run long.
 type sizes struct {
 	form string
-	// goalRounds is how often rows with a goal are measured, rounds all others.
+	// goalRounds is how often a rate with a goal is measured, rounds the rest.
 	goalRounds, rounds int
 	// span is how long messages are received, and how long a drain may take.
 	span, drainSpan time.Duration
@@ -51,7 +51,7 @@ func (s sizes) roundsText() string {
 	if s.goalRounds == 1 {
 		return "one each"
 	}
-	return fmt.Sprintf("%d of rows with a goal on PostgreSQL, %d or fewer of others", s.goalRounds, s.rounds)
+	return fmt.Sprintf("%d of rates with a goal on PostgreSQL, %d or fewer of others", s.goalRounds, s.rounds)
 }
 
 var forms = []sizes{

@@ -186,11 +186,10 @@ func (q *session) claim(ctx context.Context, name string, limit int, req box.Cla
 		}
 	}
 	err = q.each(ctx, "claimed", seqRows(seqs), c.scan)
-	slices.SortFunc(c.all, func(a, b claimed) int { return cmp.Compare(a.turn, b.turn) })
 	return c.all, err
 }
 
-// delivered completes claimed messages. Those that have expired end here, and
+// delivered completes claimed messages, in the order of their turns. Those that have expired end here, and
 // those whose content was replaced while they were being claimed are read again.
 // Where that fails, their leases lapse and they come again: the others are
 // leased, and must reach the caller.
@@ -200,6 +199,7 @@ func (s *Store) delivered(ctx context.Context, all []claimed, req box.ClaimReque
 		stale    map[int64]*postroom.Message
 		messages = make([]*postroom.Message, 0, len(all))
 	)
+	slices.SortFunc(all, func(a, b claimed) int { return cmp.Compare(a.turn, b.turn) })
 	for _, c := range all {
 		if c.expired {
 			expired = append(expired, c.Message)

@@ -369,8 +369,7 @@ WITH picked AS MATERIALIZED (
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
        w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen, statement_timestamp()
-FROM leased w JOIN {{message}} m ON m.seq = w.seq
-ORDER BY w.ready_position;
+FROM leased w JOIN {{message}} m ON m.seq = w.seq;
 
 -- name: claim_suspect
 WITH picked AS MATERIALIZED (
@@ -388,8 +387,7 @@ WITH picked AS MATERIALIZED (
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
        w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen, statement_timestamp()
-FROM leased w JOIN {{message}} m ON m.seq = w.seq
-ORDER BY w.ready_position;
+FROM leased w JOIN {{message}} m ON m.seq = w.seq;
 
 -- name: messages
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,

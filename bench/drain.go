@@ -33,7 +33,7 @@ func drainOnce(ctx context.Context, s system, size sizes, kind rows, w work) (fl
 	t := newTally(size.drain)
 	w.started, w.settled = t.started, t.settled
 	stop := background(ctx, func(ctx context.Context) error { return out.work(ctx, w) })
-	timeout := time.After(10*time.Second + size.drainSpan)
+	timeout := time.After(patience + size.drainSpan)
 	over := t.over(size.drainSpan)
 	select {
 	case <-t.full:
@@ -44,9 +44,7 @@ func drainOnce(ctx context.Context, s system, size sizes, kind rows, w work) (fl
 	if err := stop(); err != nil {
 		return 0, fmt.Errorf("work: %w", err)
 	}
-	if t.n.Load() == 0 {
-		return 0, errors.New("nothing was handled")
-	}
+	// A system that got nothing done has the rate 0: the others shall have theirs.
 	return rate, nil
 }
 

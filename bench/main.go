@@ -72,11 +72,12 @@ func command(ctx context.Context, args []string) error {
 		return err
 	}
 	rep, err := r.all(ctx)
-	if err != nil {
-		return err
-	}
 	text := rep.markdown()
 	fmt.Print(text)
+	if err != nil {
+		// What was measured before is worth reading, but not worth keeping.
+		return err
+	}
 	return errors.Join(
 		writeIf(*out, text),
 		insertIf(*page, picture(*chart)+text),
@@ -135,19 +136,19 @@ func (r *benchRun) all(ctx context.Context) (*report, error) {
 		if database.about != nil {
 			about, err := database.about(ctx, os.Getenv(database.server))
 			if err != nil && (r.size.form != "smoke" || !errors.Is(err, errForgetful)) {
-				return nil, err
+				return rep, err
 			}
 			rep.abouts = append(rep.abouts, about)
 		}
 		begin := time.Now()
 		results, err := r.one(ctx, database)
 		_, _ = fmt.Fprintf(r.log, "%s %s: %.1f s in all\n", time.Now().Format(time.TimeOnly), database.name, time.Since(begin).Seconds())
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", database.name, err)
-		}
 		rep.results = append(rep.results, results...)
+		rep.took = time.Since(rep.at)
+		if err != nil {
+			return rep, fmt.Errorf("%s: %w", database.name, err)
+		}
 	}
-	rep.took = time.Since(rep.at)
 	return rep, nil
 }
 
@@ -173,7 +174,7 @@ func (r *benchRun) one(ctx context.Context, d database) (results []result, err e
 		}
 		some, err := run(ctx, r.log, d.name, sc, measured)
 		if err != nil {
-			return nil, err
+			return results, err
 		}
 		results = append(results, some...)
 	}

@@ -138,9 +138,13 @@ func (t *tally) rate() float64 {
 	return float64(t.n.Load()) / time.Since(time.Unix(0, first)).Seconds()
 }
 
-// over is closed when so much time has passed since the first start.
+// patience is how long a system may take to handle anything at all.
+const patience = 10 * time.Second
+
+// over is closed when so much time has passed since the first start, and not
+// before one message is done.
 func (t *tally) over(span time.Duration) <-chan struct{} {
-	closed := make(chan struct{})
+	closed, begin := make(chan struct{}), time.Now()
 	go func() {
 		defer close(closed)
 		for t.first.Load() == 0 {
@@ -152,7 +156,11 @@ func (t *tally) over(span time.Duration) <-chan struct{} {
 		}
 		select {
 		case <-t.full:
+			return
 		case <-time.After(span):
+		}
+		for t.n.Load() == 0 && time.Since(begin) < span+patience {
+			time.Sleep(time.Millisecond)
 		}
 	}()
 	return closed

@@ -11,6 +11,9 @@ import (
 	"github.com/postroom/postroom/box"
 )
 
+// leasesAtOnce bounds the numbers that a statement names one by one.
+const leasesAtOnce = 1000
+
 // Claim leases ready messages. See box.Store.
 func (s *Store) Claim(ctx context.Context, req box.ClaimRequest) ([]*postroom.Message, error) {
 	if !req.ReadyOnly {
@@ -181,8 +184,10 @@ func (q *session) claim(ctx context.Context, name string, limit int, req box.Cla
 	}
 	if q.has("lease") {
 		// Nor can it lock and update in one statement.
-		if err := q.each(ctx, "lease", seqRows(seqs), nil, args[2], args[3]); err != nil {
-			return nil, err
+		for rows := range slices.Chunk(seqRows(seqs), leasesAtOnce) {
+			if err := q.each(ctx, "lease", rows, nil, args[2], args[3]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	err = q.each(ctx, "claimed", seqRows(seqs), c.scan)

@@ -9,10 +9,12 @@ import (
 )
 
 // Exchanges reports whether settling and claiming can share a commit here: with
-// one writer always, else where the driver has pipelines.
+// one writer always, else where the driver has pipelines, or where leases can be
+// acknowledged together without waiting for anybody.
 func (s *Store) Exchanges() bool {
+	q := &session{store: s}
 	p, ok := s.db.(Pipeliner)
-	return s.dialect.SingleWriter || (ok && p.Pipelines() && (&session{store: s}).has("ack"))
+	return s.dialect.SingleWriter || q.acksAlike() || (ok && p.Pipelines() && q.has("ack"))
 }
 
 // Exchange settles and claims what is ready. See box.Exchanger.
@@ -22,6 +24,9 @@ func (s *Store) Exchange(ctx context.Context, settlements []box.Settlement, req 
 	}
 	if s.dialect.SingleWriter {
 		return s.exchangeInOne(ctx, settlements, req)
+	}
+	if (&session{store: s}).has("ack_alike") {
+		return s.exchangeInSteps(ctx, settlements, req)
 	}
 	return s.exchangeInPipeline(ctx, settlements, req)
 }
@@ -48,6 +53,28 @@ func (s *Store) exchangeInOne(ctx context.Context, settlements []box.Settlement,
 	if err != nil {
 		return nil, nil, err
 	}
+	return settled, s.delivered(ctx, found, req), nil
+}
+
+// exchangeInSteps acknowledges and claims in one transaction. What is not plainly
+// acknowledged may have to wait, and is settled after it.
+func (s *Store) exchangeInSteps(ctx context.Context, settlements []box.Settlement, req box.ClaimRequest) ([]box.Settled, []*postroom.Message, error) {
+	var (
+		settled []box.Settled
+		rest    []int
+		found   []claimed
+	)
+	err := s.write(ctx, "exchange", func(q *session) (err error) {
+		if settled, rest, err = q.acknowledge(ctx, settlements); err != nil {
+			return err
+		}
+		found, err = q.claim(ctx, "claim", req.Limit, req)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = s.settleRest(ctx, settlements, settled, rest) // what failed is marked
 	return settled, s.delivered(ctx, found, req), nil
 }
 

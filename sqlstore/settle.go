@@ -193,6 +193,9 @@ func (q *session) settle(ctx context.Context, settlements []box.Settlement) ([]b
 	if q.store.dialect.SingleWriter && q.has("ack") {
 		return q.settleTogether(ctx, settlements)
 	}
+	if q.acksAlike() {
+		return q.settleAlike(ctx, settlements)
+	}
 	return q.settleEach(ctx, settlements)
 }
 

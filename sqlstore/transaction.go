@@ -216,14 +216,21 @@ func (s *Store) writeAlone(ctx context.Context, op string, fn func(q *session) e
 	})
 }
 
-// repeat does once, and again when the database gave it up.
+// repeat does once, and again when the database gave it up, or knows no statement
+// that does in one step what can be done in several.
 func (s *Store) repeat(ctx context.Context, op string, once func() error) error {
 	for try := 1; ; try++ {
+		stepwise := s.stepwise.Load()
 		err := once()
 		if err == nil {
 			return nil
 		}
-		if s.dialect.Classify(err) != Repeat || errors.Is(err, postroom.ErrUnknown) || try == repeats {
+		class := s.dialect.Classify(err)
+		if class == Unsupported && !stepwise {
+			s.stepwise.Store(true)
+			continue
+		}
+		if class != Repeat || errors.Is(err, postroom.ErrUnknown) || try == repeats {
 			return s.explain(op, err)
 		}
 		if err := pause(ctx, try); err != nil {

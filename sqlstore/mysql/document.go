@@ -14,7 +14,7 @@ type batch [][]any
 // fill writes arguments into a statement, so that nothing has to be prepared:
 // $1 is the first one, a batch as a JSON array of arrays. Parentheses with $* are
 // written once for each row of the batch, which is the first argument, with its
-// values in that place; $# is how many they are.
+// values in that place; $# is how many they are, and $@ the first value of each.
 func fill(text string, args []any) string {
 	var b strings.Builder
 	for {
@@ -35,6 +35,9 @@ func fill(text string, args []any) string {
 			text = after[end:]
 		case strings.HasPrefix(after, "#"):
 			b.WriteString(strconv.Itoa(len(args[0].(batch))))
+			text = after[1:]
+		case strings.HasPrefix(after, "@"):
+			firsts(&b, args[0].(batch))
 			text = after[1:]
 		default:
 			b.WriteByte('$') // of a JSON path
@@ -74,6 +77,16 @@ func tuples(b *strings.Builder, rows batch, begin, end string) {
 		}
 	}
 	b.WriteString(end)
+}
+
+// firsts writes the first value of each row.
+func firsts(b *strings.Builder, rows batch) {
+	for i, row := range rows {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		literal(b, row[0])
+	}
 }
 
 func literal(b *strings.Builder, v any) {

@@ -164,6 +164,19 @@ STRAIGHT_JOIN {{work}} w FORCE INDEX (PRIMARY) ON w.seq = i.seq;
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
 VALUES ($*);
 
+-- name: ack_alike
+-- Locks plain leases that are current and end alike, makes outcomes of them, and
+-- tells which: delete_work follows. What somebody else has locked is passed by.
+-- Only MariaDB can tell.
+INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
+SELECT w.seq, w.consumer, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), w.attempt + 1, $4, $3, $3 < w.revision, $5, $6,
+       w.fence, w.last_seen, 0
+FROM JSON_TABLE($1, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', fence BIGINT PATH '$[1]')) AS i
+STRAIGHT_JOIN {{work}} w FORCE INDEX (PRIMARY) ON w.seq = i.seq
+WHERE w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = $2 AND w.fence = i.fence
+FOR UPDATE SKIP LOCKED
+RETURNING seq, superseded;
+
 -- name: delete_done
 DELETE d FROM JSON_TABLE($1, '$[*]' COLUMNS (seq BIGINT PATH '$[0]')) AS i
 STRAIGHT_JOIN {{done}} d FORCE INDEX (PRIMARY) ON d.seq = i.seq;
@@ -340,9 +353,11 @@ ORDER BY turn LIMIT $2
 FOR UPDATE SKIP LOCKED;
 
 -- name: lease
-UPDATE JSON_TABLE($1, '$[*]' COLUMNS (seq BIGINT PATH '$[0]')) AS i
-STRAIGHT_JOIN {{work}} w FORCE INDEX (PRIMARY) ON w.seq = i.seq
-SET w.stage = 9, w.owner = $2, w.fence = w.fence + 1, w.guard = 0, w.lease_until = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + $3;
+-- By a list: an update of a join keeps what it will write in a table on disk, for
+-- the sake of owner. After some ten thousand numbers the server would read all rows.
+UPDATE {{work}} w FORCE INDEX (PRIMARY)
+SET w.stage = 9, w.owner = $2, w.fence = w.fence + 1, w.guard = 0, w.lease_until = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + $3
+WHERE w.seq IN ($@);
 
 -- name: claimed
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,

@@ -93,7 +93,7 @@ func (c *conn) around(name string, do func() error) error {
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (res driver.Result, err error) {
 	err = c.around(nameOf(query), func() (err error) {
 		if e, ok := c.Conn.(driver.ExecerContext); ok {
-			res, err = e.ExecContext(ctx, query, c.toServer(args))
+			res, err = e.ExecContext(ctx, c.words(query), c.toServer(args))
 			return err
 		}
 		return c.prepared(ctx, query, func(s driver.Stmt) (err error) {
@@ -109,7 +109,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	read := &rows{}
 	err := c.around(nameOf(query), func() error {
 		if q, ok := c.Conn.(driver.QueryerContext); ok {
-			inner, err := q.QueryContext(ctx, query, c.toServer(args))
+			inner, err := q.QueryContext(ctx, c.words(query), c.toServer(args))
 			return read.all(inner, err, c.skew)
 		}
 		return c.prepared(ctx, query, func(s driver.Stmt) error {
@@ -125,7 +125,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 // prepared is for a driver that runs nothing without it.
 func (c *conn) prepared(ctx context.Context, query string, do func(s driver.Stmt) error) error {
-	s, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	s, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, c.words(query))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (t driver.Tx,
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	s, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	s, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, c.words(query))
 	if err != nil {
 		return nil, err
 	}

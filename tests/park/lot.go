@@ -55,6 +55,7 @@ type Lot struct {
 	counts map[string]int
 	trace  []string
 	skew   time.Duration
+	reword func(query string) string
 }
 
 // A Spot stops the session that comes to it.

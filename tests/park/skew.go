@@ -12,6 +12,18 @@ import (
 // Call it before Open.
 func (l *Lot) Skew(d time.Duration) { l.skew = d }
 
+// Reword lets the server get other words than the program sent. Call it before
+// Open.
+func (l *Lot) Reword(words func(query string) string) { l.reword = words }
+
+// words is what the server gets.
+func (c *conn) words(query string) string {
+	if c.lot.reword == nil {
+		return query
+	}
+	return c.lot.reword(query)
+}
+
 // stamp is a time within the text of an array.
 var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?Z`)
 

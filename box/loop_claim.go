@@ -2,6 +2,7 @@ package box
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/postroom/postroom"
@@ -82,7 +83,7 @@ func (l *Loop) claim(ctx context.Context) bool {
 		if !l.keeper.serial {
 			n = min(n, settleWidth) // else the rest would wait for this one, for a commit of its own
 		}
-		f.jobs, l.ended = l.ended[:n:n], l.ended[n:]
+		f.jobs, l.ended = slices.Clone(l.ended[:n]), slices.Delete(l.ended, 0, n)
 	}
 	l.hand()
 	l.flying++

@@ -19,9 +19,10 @@ type Job struct {
 	hold  *Hold
 	began time.Time
 	// Most jobs have one message.
-	kept  Hold
-	lease [1]postroom.Lease
-	end   [1]End
+	kept    Hold
+	message [1]*postroom.Message
+	lease   [1]postroom.Lease
+	end     [1]End
 }
 
 // Release ends the lease of a message that was not run, at no cost.

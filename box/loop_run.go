@@ -40,6 +40,7 @@ func (l *Loop) fill() {
 			break
 		}
 		msgs, asked := l.current(l.waiting[:n])
+		clear(l.waiting[:n])
 		l.waiting = l.waiting[n:]
 		for _, part := range l.runner.Split(msgs) {
 			l.start(part, asked)
@@ -107,6 +108,10 @@ func (l *Loop) putBack(delay time.Duration, msgs ...*postroom.Message) {
 
 func (l *Loop) start(part Part, asked time.Time) {
 	job := &Job{Messages: part.Messages, loop: l, began: time.Now()}
+	if len(part.Messages) == 1 { // which may be one of a slice that would keep all others in memory
+		job.message[0] = part.Messages[0]
+		job.Messages = job.message[:]
+	}
 	leases := job.lease[:0]
 	for _, m := range part.Messages {
 		leases = append(leases, m.Lease)
@@ -114,9 +119,10 @@ func (l *Loop) start(part Part, asked time.Time) {
 	job.hold = &job.kept
 	ctx := l.keeper.keep(l.work, job.hold, asked, leases)
 	l.busy += len(part.Messages)
+	run := part.Run
 	go func() {
 		defer func() { l.finished <- job }()
-		part.Run(ctx, job)
+		run(ctx, job)
 	}()
 }
 

@@ -2,6 +2,7 @@ package box
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -45,8 +46,8 @@ func (s *settler) take(n int) []*Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = min(n, len(s.waiting))
-	jobs := s.waiting[:n:n]
-	s.waiting = s.waiting[n:]
+	jobs := slices.Clone(s.waiting[:n])
+	s.waiting = slices.Delete(s.waiting, 0, n)
 	return jobs
 }
 

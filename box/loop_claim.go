@@ -55,16 +55,24 @@ func (l *Loop) mayClaim() bool {
 }
 
 // early reports whether the next claim starts before what the last one brought:
-// the database works meanwhile. It must not be a smaller one for that. Where two
-// are under way, the other one does so.
+// the database works meanwhile. It must not be a smaller one for that, nor one
+// before which this goroutine asks the database something itself: a handler's
+// transaction may have the only connection. Where two are under way, the other one
+// does so.
 func (l *Loop) early(ctx context.Context) bool {
-	return l.keeper.serial && !l.over && ctx.Err() == nil && l.mayClaim() && l.room() == l.opts.Batch
+	now := time.Now()
+	return l.keeper.serial && !l.over && ctx.Err() == nil && !l.full(now) && now.Before(l.probe) && l.mayClaim() && l.room() == l.opts.Batch
+}
+
+// full reports whether the next claim looks everywhere.
+func (l *Loop) full(now time.Time) bool {
+	return l.look == lookFull || now.Sub(l.lastFull) >= l.opts.Poll
 }
 
 // claim starts a claim for the room there is. It is false if nothing changed.
 func (l *Loop) claim(ctx context.Context) bool {
 	now := time.Now()
-	full := l.look == lookFull || now.Sub(l.lastFull) >= l.opts.Poll
+	full := l.full(now)
 	if full {
 		l.runner.Refresh(ctx)
 		l.lastFull = now

@@ -3,11 +3,13 @@ package box
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/postroom/postroom"
 )
 
-// A store with one writer is idle while what a claim brought is being started.
+// A store with one writer is idle while what a claim brought is being started. But
+// what came must not wait for an answer of the database.
 func TestLoop_claims_before_it_starts_what_came_where_one_writes_at_a_time(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -22,11 +24,15 @@ func TestLoop_claims_before_it_starts_what_came_where_one_writes_at_a_time(t *te
 		"one is under way":     {t.Context(), func(l *Loop) { l.flying = 1 }, false},
 		"several can write":    {t.Context(), func(l *Loop) { l.keeper.serial = false }, false},
 		"a suspect runs alone": {t.Context(), func(l *Loop) { l.solo = true }, false},
+		"groups are looked at": {t.Context(), func(l *Loop) { l.look = lookFull }, false},
+		"pauses are looked at": {t.Context(), func(l *Loop) { l.lastFull = time.Time{} }, false},
+		"suspects are":         {t.Context(), func(l *Loop) { l.probe = time.Now() }, false},
 		"it drains":            {t.Context(), func(l *Loop) { l.over = true }, false},
 		"it is told to stop":   {ended, func(*Loop) {}, false},
 	} {
-		l := NewLoop(&Box{}, inOne{}, LoopOptions{Concurrency: 4, Batch: 2})
+		l := NewLoop(&Box{}, inOne{}, LoopOptions{Concurrency: 4, Batch: 2, Lease: time.Minute, Poll: time.Minute})
 		l.keeper.serial, l.look = true, lookReady
+		l.lastFull, l.probe = time.Now(), l.nextProbe()
 		l.waiting = []claimed{{Message: new(postroom.Message)}, {Message: new(postroom.Message)}}
 		if c.change(l); l.early(c.ctx) != c.want {
 			t.Errorf("%s: %v, want %v", name, !c.want, c.want)

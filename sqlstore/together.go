@@ -33,14 +33,14 @@ func (q *session) claimAlone(ctx context.Context, name string, limit int, req bo
 	if err := q.query(ctx, name, c.scan, req.Consumer, int64(limit), from); err != nil {
 		return nil, err
 	}
-	rows := make([][]any, len(c.all))
+	seqs := make([]int64, len(c.all))
 	for i := range c.all {
 		one := &c.all[i]
 		one.Consumer, one.stale = req.Consumer, false
 		one.Lease.Fence++ // as it is about to be
-		rows[i] = []any{one.Lease.Seq}
+		seqs[i] = one.Lease.Seq
 	}
-	return c.all, q.each(ctx, "lease", rows, nil, req.Owner, timeValue(w.Until))
+	return c.all, q.byNumber(ctx, "lease", q.parts(seqs), req.Owner, timeValue(w.Until))
 }
 
 // alike is what such leases have in common.
@@ -87,34 +87,39 @@ func (q *session) settleTogether(ctx context.Context, settlements []box.Settleme
 // ackAlike acknowledges the settlements at the given indices, and gives those that
 // it could.
 func (q *session) ackAlike(ctx context.Context, like alike, settlements []box.Settlement, at []int) ([]int, error) {
-	rows := make([][]any, len(at))
+	seqs := make([]int64, len(at))
 	for i, n := range at {
-		rows[i] = []any{settlements[n].Lease.Seq}
+		seqs[i] = settlements[n].Lease.Seq
 	}
 	current := []any{like.owner, like.fence, int64(like.revision)}
-	if err := q.each(ctx, "ack", rows, nil, append(current, like.handler, like.discarded, like.note)...); err != nil {
-		return nil, err
+	end := append(slices.Clone(current), like.handler, like.discarded, like.note)
+	parts, all := q.parts(seqs), 0
+	for i := range parts {
+		if err := q.byNumber(ctx, "ack", parts[i:i+1], end...); err != nil {
+			return nil, err
+		}
+		var n int
+		if err := q.query(ctx, "changes", func(r Rows) error { return r.Scan((*countCell)(&n)) }); err != nil {
+			return nil, err
+		}
+		all += n
 	}
-	var n int
-	if err := q.query(ctx, "changes", func(r Rows) error { return r.Scan((*countCell)(&n)) }); err != nil {
-		return nil, err
-	}
-	if n < len(at) {
+	if all < len(at) {
 		// Their work rows are still there, and tell which they were.
-		acked, err := q.acked(ctx, rows, current)
+		acked, err := q.acked(ctx, seqs, current)
 		if err != nil {
 			return nil, err
 		}
 		at = slices.DeleteFunc(at, func(n int) bool { return !acked[settlements[n].Lease.Seq] })
-		rows = slices.DeleteFunc(rows, func(row []any) bool { return !acked[row[0].(int64)] })
+		parts = q.parts(slices.DeleteFunc(seqs, func(seq int64) bool { return !acked[seq] }))
 	}
-	return at, q.each(ctx, "delete_work", rows, nil)
+	return at, q.byNumber(ctx, "delete_work", parts)
 }
 
 // acked tells which of the leases are current.
-func (q *session) acked(ctx context.Context, rows [][]any, current []any) (map[int64]bool, error) {
+func (q *session) acked(ctx context.Context, seqs []int64, current []any) (map[int64]bool, error) {
 	acked := map[int64]bool{}
-	err := q.each(ctx, "acked", rows, func(r Rows) error {
+	err := q.each(ctx, "acked", seqRows(seqs), func(r Rows) error {
 		var seq int64
 		defer func() { acked[seq] = true }()
 		return r.Scan((*intCell)(&seq))

@@ -48,7 +48,7 @@ var singles = map[string]bool{
 // prepares are the statements of the hot path.
 var prepares = []string{
 	"begin", "clock", "insert_message", "positions", "lookup", "lock_work", "exists_work", "insert_work", "update_work", "delete_work",
-	"ack", "changes", "insert_done", "peek", "claim", "lease", "enqueue", "arrive", "ready", "arrivals", "lock_lanes", "insert_lanes",
+	"ack", "ack_span", "delete_work_span", "changes", "insert_done", "peek", "claim", "lease", "lease_span", "enqueue", "arrive", "ready", "arrivals", "lock_lanes", "insert_lanes",
 	"vacant_lanes", "lowest_queued", "set_heads", "vacate_lanes", "lane_heads", "extend",
 }
 

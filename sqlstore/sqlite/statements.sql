@@ -1,5 +1,5 @@
 -- The statements of SQLite. Rows of several values come one at a time, numbers of
--- messages as a JSON array. One transaction writes at a time, so that no row needs
+-- messages as a JSON array, or as a span without a gap. One transaction writes at a time, so that no row needs
 -- a lock. Times are microseconds since 1970.
 
 -- name: set_up
@@ -29,6 +29,12 @@ INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, supersede
 SELECT w.seq, w.consumer, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, w.attempt + 1, ?5, ?4, 0, ?6, ?7, ?3, w.last_seen, 0
 FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value
 WHERE +w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = ?2 AND w.fence = ?3 AND w.revision = ?4;
+
+-- name: ack_span
+INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
+SELECT seq, consumer, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, attempt + 1, ?6, ?5, 0, ?7, ?8, ?4, last_seen, 0
+FROM {{work}}
+WHERE seq BETWEEN +?1 AND +?2 AND +stage = 9 AND guard = 0 AND grp = '' AND owner = ?3 AND fence = ?4 AND revision = ?5;
 
 -- name: changes
 -- How many rows the last statement wrote.
@@ -78,6 +84,9 @@ WHERE seq = ?1;
 
 -- name: delete_work
 DELETE FROM {{work}} WHERE seq IN (SELECT value FROM json_each(?1));
+
+-- name: delete_work_span
+DELETE FROM {{work}} WHERE seq BETWEEN +?1 AND +?2;
 
 -- name: insert_done
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
@@ -196,6 +205,10 @@ WHERE w.consumer = +?1 AND w.ready_position >= +?3 AND w.stage = 8 ORDER BY w.re
 -- name: lease
 UPDATE {{work}} SET stage = 9, owner = ?2, fence = fence + 1, guard = 0, lease_until = ?3
 WHERE seq IN (SELECT value FROM json_each(?1));
+
+-- name: lease_span
+UPDATE {{work}} SET stage = 9, owner = ?3, fence = fence + 1, guard = 0, lease_until = ?4
+WHERE seq BETWEEN +?1 AND +?2;
 
 -- name: messages
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers, m.hash, m.hash_alg,

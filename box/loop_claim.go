@@ -18,6 +18,8 @@ type flight struct {
 	req   ClaimRequest
 	asked time.Time
 	jobs  []*Job
+	// with settles the jobs: the store may say meanwhile that it had better not.
+	with Exchanger
 	// hinted: it follows a hint that something is ready.
 	hinted bool
 	// What it brings back.
@@ -86,7 +88,7 @@ func (l *Loop) claim(ctx context.Context) bool {
 		l.look = lookNot
 	}
 	l.hinted, l.follow = lookNot, false
-	if f.req.ReadyOnly && l.box.exchanger() != nil {
+	if f.with = l.box.exchanger(); f.req.ReadyOnly && f.with != nil {
 		n := len(l.ended)
 		if !l.keeper.serial {
 			n = min(n, settleWidth) // else the rest would wait for this one, for a commit of its own
@@ -119,7 +121,7 @@ func (l *Loop) fetch(f *flight) {
 	}
 	req := f.req
 	req.Owner, req.Lease = l.opts.Owner, l.opts.Lease
-	f.settled, f.msgs, f.err = l.box.exchange(ctx, l.box.exchanger(), ends, req)
+	f.settled, f.msgs, f.err = l.box.exchange(ctx, f.with, ends, req)
 }
 
 // request claims for this loop.

@@ -2,6 +2,7 @@ package box
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,5 +38,35 @@ func TestLoop_claims_before_it_starts_what_came_where_one_writes_at_a_time(t *te
 		if c.change(l); l.early(c.ctx) != c.want {
 			t.Errorf("%s: %v, want %v", name, !c.want, c.want)
 		}
+	}
+}
+
+// A store that finds out what its database can't do.
+type learning struct {
+	Store
+	asked atomic.Int32
+}
+
+func (s *learning) Exchanges() bool { return s.asked.Add(1) == 1 }
+
+func (s *learning) Exchange(_ context.Context, settlements []Settlement, _ ClaimRequest) ([]Settled, []*postroom.Message, error) {
+	return make([]Settled, len(settlements)), nil, nil
+}
+
+// Others may find out, between the start of a claim and its first statement, that
+// the store had better not settle and claim together.
+func TestLoop_settles_and_claims_together_once_it_set_out_to(t *testing.T) {
+	b, err := New(&learning{}, "c", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewLoop(b, inOne{}, LoopOptions{Owner: "w", Concurrency: 4, Batch: 2, Lease: time.Minute, Poll: time.Minute})
+	l.lasting, l.look, l.lastFull = t.Context(), lookReady, time.Now()
+	m := &postroom.Message{Lease: postroom.Lease{Seq: 1, Owner: "w"}}
+	l.ended = []*Job{{Messages: []*postroom.Message{m}}}
+	l.ended[0].End(m, Settlement{Verb: Ack})
+	l.claim(t.Context())
+	if f := <-l.landed; f.err != nil || len(f.settled) != 1 {
+		t.Errorf("settled %d, %v", len(f.settled), f.err)
 	}
 }

@@ -22,7 +22,8 @@ type Store interface {
 	// Put takes messages in, each by its mode. With a tx it does so inside the
 	// caller's transaction, which it never commits or rolls back; with nil it
 	// commits before it returns. The same key twice in one call gives the
-	// results of two calls made one after the other.
+	// results of two calls made one after the other. It keeps neither the slice
+	// nor what the messages in it point to: both are used again.
 	Put(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResult, error)
 
 	// Claim leases up to the requested number of ready messages, after it has

@@ -42,6 +42,20 @@ var receiveCases = []entry{
 		equal(c, string(rec.Payload), "new", "the last content of the batch stands")
 		equal(c, rec.Revision, 2, "it had two contents")
 	}},
+	{"P1_what_a_put_was_given_is_the_callers_again", func(c *suite) {
+		puts := []box.Put{c.putting(box.Queue, "a"), c.putting(box.Queue, "b")}
+		_, err := c.Store.Put(c.ctx, nil, puts)
+		c.must(err, "put")
+		for i := range puts {
+			clear(puts[i].Message.Payload)
+		}
+		clear(puts)
+		got := c.claim(10)
+		equal(c, ids(got), []string{"a", "b"}, "the callers of a commit share a slice, which is used again")
+		for _, m := range got {
+			equal(c, string(m.Payload), "payload of "+m.ID, "the bytes were the caller's")
+		}
+	}},
 	{"P4_a_malformed_message_is_dead_from_the_start", func(c *suite) {
 		bad := c.putting(box.Queue, "bad")
 		bad.Dead = "no JSON"

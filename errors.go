@@ -26,7 +26,8 @@ var (
 	// run again.
 	ErrPurged = errors.New("postroom: payload was purged")
 	// ErrUnknown: whether the change was committed is not known. Don't
-	// acknowledge; a redelivery is deduplicated.
+	// acknowledge; a redelivery is deduplicated. If your context ended, the payload
+	// and the headers may still be read: don't use them for something else.
 	ErrUnknown = errors.New("postroom: outcome unknown")
 	// ErrRetry: the database gave up the caller's transaction (a deadlock, a
 	// serialization failure). Roll back and repeat the whole transaction.

@@ -131,14 +131,16 @@ FROM fresh;
 -- name: ack
 -- delete_work and insert_done in one statement and so in one commit, for plain
 -- leases that are current. What it does not give back goes the slow way, and all
--- of it does when a row is locked for longer than a moment.
+-- of it does when a row is locked for longer than a moment. The sum keeps the
+-- planner from walking through all leases, and through those that are gone while
+-- somebody's old snapshot could see them.
 WITH bound AS MATERIALIZED (
     SELECT set_config('lock_timeout', '100', true)
 ), gone AS (
     DELETE FROM {{work}} w
     USING bound, unnest($1::bigint[], $2::text[], $3::bigint[], $4::int[], $5::text[], $6::boolean[], $7::text[])
           AS i(seq, owner, fence, revision, handler, discarded, note)
-    WHERE w.seq = i.seq AND w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = i.owner AND w.fence = i.fence
+    WHERE w.seq = i.seq AND w.stage + 0 = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = i.owner AND w.fence = i.fence
     RETURNING w.seq, w.consumer, w.attempt, w.fence, w.last_seen, i.revision < w.revision AS superseded,
               i.revision, i.handler, i.discarded, i.note
 )

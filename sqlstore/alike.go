@@ -22,17 +22,10 @@ func (q *session) acksAlike() bool { return q.single("ack_alike") && !q.caller }
 // settleAlike acknowledges what it can together, and settles the rest one by one.
 func (q *session) settleAlike(ctx context.Context, settlements []box.Settlement) ([]box.Settled, map[string]bool, error) {
 	settled, rest, err := q.acknowledge(ctx, settlements)
-	if err != nil || len(rest) == 0 {
-		return settled, nil, err
-	}
-	more, vacated, err := q.settleEach(ctx, pick(settlements, rest))
 	if err != nil {
 		return nil, nil, err
 	}
-	for i, n := range rest {
-		settled[n] = more[i]
-	}
-	return settled, vacated, nil
+	return q.settleOthers(ctx, settlements, settled, rest)
 }
 
 // acknowledge acknowledges what it can together, and gives the rest.
@@ -72,10 +65,5 @@ func (q *session) acknowledge(ctx context.Context, settlements []box.Settlement)
 			return nil, nil, err
 		}
 	}
-	for i := range settlements {
-		if !settled[i].Applied {
-			rest = append(rest, i)
-		}
-	}
-	return settled, rest, q.each(ctx, "delete_work", seqRows(done), nil)
+	return settled, unapplied(settled), q.each(ctx, "delete_work", seqRows(done), nil)
 }

@@ -199,6 +199,31 @@ func (q *session) settle(ctx context.Context, settlements []box.Settlement) ([]b
 	return q.settleEach(ctx, settlements)
 }
 
+// unapplied gives where nothing is settled yet.
+func unapplied(settled []box.Settled) (rest []int) {
+	for i := range settled {
+		if !settled[i].Applied {
+			rest = append(rest, i)
+		}
+	}
+	return rest
+}
+
+// settleOthers settles the rest one by one, beside what is settled already.
+func (q *session) settleOthers(ctx context.Context, settlements []box.Settlement, settled []box.Settled, rest []int) ([]box.Settled, map[string]bool, error) {
+	if len(rest) == 0 {
+		return settled, nil, nil
+	}
+	more, vacated, err := q.settleEach(ctx, pick(settlements, rest))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, n := range rest {
+		settled[n] = more[i]
+	}
+	return settled, vacated, nil
+}
+
 // settleEach locks the work rows, and lets the rules decide for each.
 func (q *session) settleEach(ctx context.Context, settlements []box.Settlement) ([]box.Settled, map[string]bool, error) {
 	settled := make([]box.Settled, len(settlements))

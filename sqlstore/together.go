@@ -65,23 +65,7 @@ func (q *session) settleTogether(ctx context.Context, settlements []box.Settleme
 			settled[i] = box.Settled{Applied: true, State: postroom.StateDone}
 		}
 	}
-	var rest []int
-	for i := range settlements {
-		if !settled[i].Applied {
-			rest = append(rest, i)
-		}
-	}
-	if len(rest) == 0 {
-		return settled, nil, nil
-	}
-	more, vacated, err := q.settleEach(ctx, pick(settlements, rest))
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, n := range rest {
-		settled[n] = more[i]
-	}
-	return settled, vacated, nil
+	return q.settleOthers(ctx, settlements, settled, unapplied(settled))
 }
 
 // ackAlike acknowledges the settlements at the given indices, and gives those that

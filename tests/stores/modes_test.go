@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/postroom/postroom"
 	"github.com/postroom/postroom/inbox"
 	"github.com/postroom/postroom/pgxstore"
 	"github.com/postroom/postroom/tests/services"
+	"github.com/postroom/postroom/tests/stores"
 )
 
 // A pool may be set to run statements in another way than pgx does by itself, in
@@ -20,18 +19,7 @@ import (
 func TestPgxstore_works_in_each_mode_that_a_pool_can_be_set_to(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
-			pool, err := pgxpool.New(t.Context(), services.FreshDatabase(t, services.Postgres(t))+"&default_query_exec_mode="+mode)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
-			store, err := pgxstore.Open(pool, pgxstore.Options{})
-			if err == nil {
-				err = store.Migrate(t.Context())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			store := stores.Pgx(t, services.Postgres(t)+"&default_query_exec_mode="+mode, pgxstore.Options{}).Store
 			in, err := inbox.New(store, "modes", inbox.Options{})
 			if err != nil {
 				t.Fatal(err)

@@ -8,8 +8,8 @@ WITH new AS (
     ON CONFLICT (consumer, source, id) DO NOTHING
     RETURNING seq
 )
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', '', 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp() FROM new;
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
+SELECT seq, 'bench', 'bench', '', 7, 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp() FROM new;
 
 -- name: receive_all
 WITH new AS (
@@ -19,18 +19,21 @@ WITH new AS (
     ON CONFLICT (consumer, source, id) DO NOTHING
     RETURNING seq
 )
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', '', 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp() FROM new;
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
+SELECT seq, 'bench', 'bench', '', 7, 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp() FROM new;
 
 -- name: claim
 WITH picked AS MATERIALIZED (
-    SELECT ctid AS place FROM postroom_work
-    WHERE consumer = 'bench' AND stage = 7
+    SELECT ctid AS row FROM postroom_work
+    WHERE consumer = 'bench' AND place = 7 AND stage = 7
     ORDER BY ready_position LIMIT $1 FOR UPDATE SKIP LOCKED
 ), leased AS (
     UPDATE postroom_work w SET stage = 9, owner = $2, fence = fence + 1, lease_until = statement_timestamp() + $3::bigint * interval '1 microsecond'
-    FROM picked WHERE w.ctid = picked.place
-    RETURNING w.seq
+    FROM picked WHERE w.ctid = picked.row
+    RETURNING w.seq, w.lease_until, w.ready_position
+), noted AS (
+    INSERT INTO postroom_claim (consumer, until, low, high)
+    SELECT 'bench', min(lease_until), min(ready_position), max(ready_position) FROM leased HAVING count(*) > 0
 )
 SELECT m.seq, m.id, m.payload FROM leased JOIN postroom_message m USING (seq);
 
@@ -42,22 +45,27 @@ INSERT INTO postroom_done (seq, consumer, done_at, runs, handler, revision, supe
 SELECT seq, 'bench', statement_timestamp(), 1, 'bench', 1, false, false, '', fence, statement_timestamp(), false FROM gone;
 
 -- name: reap
-UPDATE postroom_work SET stage = 7, ready_position = nextval('postroom_sequence'), owner = '', lease_until = NULL, lost = lost + 1
-WHERE consumer = 'bench' AND stage = 9 AND lease_until <= statement_timestamp();
+WITH fallen AS (
+    DELETE FROM postroom_claim WHERE consumer = 'bench' AND until <= statement_timestamp() RETURNING low, high
+)
+UPDATE postroom_work w SET stage = 7, ready_position = nextval('postroom_sequence'), owner = '', lease_until = NULL, lost = lost + 1
+FROM fallen f
+WHERE w.consumer = 'bench' AND w.place = 7 AND w.ready_position BETWEEN f.low AND f.high
+  AND w.stage = 9 AND w.lease_until <= statement_timestamp();
 
 -- name: lanes
 INSERT INTO postroom_lane (consumer, grp, position)
-SELECT DISTINCT consumer, grp, 0 FROM postroom_work WHERE stage = 5 ON CONFLICT DO NOTHING;
+SELECT DISTINCT consumer, grp, 0 FROM postroom_work WHERE place = 5 ON CONFLICT DO NOTHING;
 
 -- name: claim_heads
 WITH free AS MATERIALIZED (
     SELECT l.grp FROM postroom_lane l
     WHERE l.consumer = 'bench' AND l.head IS NULL
-      AND EXISTS (SELECT FROM postroom_work w WHERE w.consumer = 'bench' AND w.grp = l.grp AND w.stage = 5)
+      AND EXISTS (SELECT FROM postroom_work w WHERE w.consumer = 'bench' AND w.grp = l.grp AND w.place = 5 AND w.stage = 5)
     LIMIT $1 FOR UPDATE SKIP LOCKED
 ), head AS MATERIALIZED (
     SELECT w.seq FROM free CROSS JOIN LATERAL (
-        SELECT seq FROM postroom_work WHERE consumer = 'bench' AND grp = free.grp AND stage = 5 ORDER BY position LIMIT 1
+        SELECT seq FROM postroom_work WHERE consumer = 'bench' AND grp = free.grp AND place = 5 AND stage = 5 ORDER BY position LIMIT 1
     ) w
 ), leased AS (
     UPDATE postroom_work w SET stage = 9, owner = $2, fence = fence + 1, lease_until = statement_timestamp() + $3::bigint * interval '1 microsecond'

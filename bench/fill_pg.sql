@@ -9,23 +9,23 @@ SELECT seq, 'bench', 'fill', lpad(seq::text, 36, '0'), {{group}}, 'bench', conve
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: ready
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', {{group}}, 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp()
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
+SELECT seq, 'bench', 'bench', {{group}}, 7, 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp()
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: arrived
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', {{group}}, 5, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp()
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
+SELECT seq, 'bench', 'bench', {{group}}, 5, 5, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp()
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: queued
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', {{group}}, 6, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp()
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
+SELECT seq, 'bench', 'bench', {{group}}, 6, 6, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp()
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: scheduled
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, next, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', {{group}}, 3, seq, seq, 0, 0, statement_timestamp() + interval '7 days', statement_timestamp() + interval '7 days', '', 0, 0, 1, '', statement_timestamp()
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, next, owner, fence, guard, revision, last_error, last_seen)
+SELECT seq, 'bench', 'bench', {{group}}, 3, 3, seq, seq, 0, 0, statement_timestamp() + interval '7 days', statement_timestamp() + interval '7 days', '', 0, 0, 1, '', statement_timestamp()
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: finished
@@ -35,7 +35,7 @@ FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: head
 WITH head AS (
-    UPDATE postroom_work SET stage = 3, attempt = 1, retry = statement_timestamp() + interval '7 days', next = statement_timestamp() + interval '7 days'
+    UPDATE postroom_work SET stage = 3, place = 3, attempt = 1, retry = statement_timestamp() + interval '7 days', next = statement_timestamp() + interval '7 days'
     WHERE seq = {{first}} + 1
     RETURNING seq, consumer, grp, position
 )

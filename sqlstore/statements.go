@@ -16,7 +16,7 @@ var (
 // tables are the placeholders that statements and migrations may use. Each
 // stands for the qualified, quoted name of an object of the set.
 var tables = []string{
-	"message", "work", "done", "lane", "audit", "total", "pause", "version",
+	"message", "work", "claim", "done", "lane", "audit", "total", "pause", "version",
 	"sequence", "record",
 }
 

@@ -41,8 +41,10 @@ func (s *Store) Reap(ctx context.Context, req box.ReapRequest) ([]box.Reaped, er
 		if err != nil {
 			return err
 		}
-		vacated, err = q.apply(ctx, writes)
-		return err
+		if vacated, err = q.apply(ctx, writes); err != nil || !q.has("forget_claims") {
+			return err
+		}
+		return q.exec(ctx, "forget_claims", req.Consumer)
 	})
 	if err != nil {
 		return nil, err

@@ -75,12 +75,13 @@ WITH bound AS MATERIALIZED (
     ON CONFLICT (consumer, source, id) DO NOTHING
     RETURNING seq, consumer, grp, topic, due_at, expires_at
 ), work AS (
-    INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
+    INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, retry, next, expires,
                           owner, fence, lease_until, guard, revision, last_error, last_seen)
-    SELECT seq, consumer, topic, grp,
-           CASE WHEN due_at > statement_timestamp() THEN CASE grp WHEN '' THEN 3 ELSE 4 END ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END,
+    SELECT seq, consumer, topic, grp, stage, stage,
            seq, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
-    FROM fresh
+    FROM fresh,
+         LATERAL (SELECT CASE WHEN due_at > statement_timestamp() THEN CASE grp WHEN '' THEN 3 ELSE 4 END
+                              ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END AS stage) s
 )
 SELECT array_to_string((SELECT n FROM numbers), ','),
        CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(seq::text, ',') END,
@@ -115,12 +116,13 @@ WITH bound AS MATERIALIZED (
     ON CONFLICT (consumer, source, id) DO NOTHING
     RETURNING seq, consumer, grp, topic, due_at, expires_at
 ), work AS (
-    INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
+    INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, retry, next, expires,
                           owner, fence, lease_until, guard, revision, last_error, last_seen)
-    SELECT seq, consumer, topic, grp,
-           CASE WHEN due_at > statement_timestamp() THEN CASE grp WHEN '' THEN 3 ELSE 4 END ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END,
+    SELECT seq, consumer, topic, grp, stage, stage,
            seq, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
-    FROM fresh
+    FROM fresh,
+         LATERAL (SELECT CASE WHEN due_at > statement_timestamp() THEN CASE grp WHEN '' THEN 3 ELSE 4 END
+                              ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END AS stage) s
 )
 SELECT array_to_string((SELECT n FROM numbers), ','),
        CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(seq::text, ',') END,
@@ -131,16 +133,14 @@ FROM fresh;
 -- name: ack
 -- delete_work and insert_done in one statement and so in one commit, for plain
 -- leases that are current. What it does not give back goes the slow way, and all
--- of it does when a row is locked for longer than a moment. The sum keeps the
--- planner from walking through all leases, and through those that are gone while
--- somebody's old snapshot could see them.
+-- of it does when a row is locked for longer than a moment.
 WITH bound AS MATERIALIZED (
     SELECT set_config('lock_timeout', '100', true)
 ), gone AS (
     DELETE FROM {{work}} w
     USING bound, unnest($1::bigint[], $2::text[], $3::bigint[], $4::int[], $5::text[], $6::boolean[], $7::text[])
           AS i(seq, owner, fence, revision, handler, discarded, note)
-    WHERE w.seq = i.seq AND w.stage + 0 = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = i.owner AND w.fence = i.fence
+    WHERE w.seq = i.seq AND w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = i.owner AND w.fence = i.fence
     RETURNING w.seq, w.consumer, w.attempt, w.fence, w.last_seen, i.revision < w.revision AS superseded,
               i.revision, i.handler, i.discarded, i.note
 )
@@ -177,14 +177,17 @@ SELECT nextval('{{sequence}}') FROM generate_series(1, $1::int);
 
 -- name: insert_work
 INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
-                      owner, fence, lease_until, guard, revision, last_error, last_seen)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::int[], $9::int[],
-                     $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
-                     $14::text[], $15::bigint[], $16::timestamptz[], $17::smallint[], $18::int[], $19::text[], $20::timestamptz[]);
+                      owner, fence, lease_until, guard, revision, last_error, last_seen, place)
+SELECT i.*, i.stage
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::int[], $9::int[],
+            $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
+            $14::text[], $15::bigint[], $16::timestamptz[], $17::smallint[], $18::int[], $19::text[], $20::timestamptz[])
+     AS i(seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
+          owner, fence, lease_until, guard, revision, last_error, last_seen);
 
 -- name: update_work
 UPDATE {{work}} w
-SET topic = i.topic, grp = i.grp, stage = i.stage, position = i.position, ready_position = i.ready_position,
+SET topic = i.topic, grp = i.grp, stage = i.stage, place = i.stage, position = i.position, ready_position = i.ready_position,
     attempt = i.attempt, lost = i.lost, due = i.due, retry = i.retry, next = i.next, expires = i.expires,
     owner = i.owner, fence = i.fence, lease_until = i.lease_until, guard = i.guard, revision = i.revision,
     last_error = i.last_error, last_seen = i.last_seen
@@ -255,47 +258,48 @@ FOR UPDATE OF l;
 
 -- name: peek
 -- One look at whether anything has to be made ready before a claim.
-SELECT EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND stage IN (3, 4) AND next <= statement_timestamp()),
+SELECT EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND place IN (3, 4) AND next <= statement_timestamp()),
        EXISTS (
            -- Topic by topic: a paused one may have a great many messages.
            WITH RECURSIVE t AS (
-               SELECT (SELECT min(topic) FROM {{work}} WHERE consumer = $1 AND stage = 11) AS topic
+               SELECT (SELECT min(topic) FROM {{work}} WHERE consumer = $1 AND place = 11) AS topic
                UNION ALL
-               SELECT (SELECT min(w.topic) FROM {{work}} w WHERE w.consumer = $1 AND w.stage = 11 AND w.topic > t.topic)
+               SELECT (SELECT min(w.topic) FROM {{work}} w WHERE w.consumer = $1 AND w.place = 11 AND w.topic > t.topic)
                FROM t WHERE t.topic IS NOT NULL
            )
            SELECT FROM t WHERE t.topic IS NOT NULL
              AND NOT EXISTS (SELECT FROM {{pause}} p WHERE p.consumer = $1 AND p.topic = t.topic)
        ),
-       EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND stage = 5),
+       EXISTS (SELECT FROM {{work}} WHERE consumer = $1 AND place = 5),
        EXISTS (SELECT FROM {{lane}} WHERE consumer = $1 AND head IS NULL);
 
 -- name: fallen
 SELECT seq, stage FROM {{work}}
-WHERE consumer = $1 AND stage IN (3, 4) AND next <= statement_timestamp()
+WHERE consumer = $1 AND place IN (3, 4) AND next <= statement_timestamp()
 ORDER BY next, seq LIMIT $2
 FOR UPDATE SKIP LOCKED;
 
 -- name: parked
 SELECT w.seq, w.stage FROM {{work}} w
-WHERE w.consumer = $1 AND w.stage = 11
+WHERE w.consumer = $1 AND w.place = 11
   AND NOT EXISTS (SELECT FROM {{pause}} p WHERE p.consumer = w.consumer AND p.topic = w.topic)
 ORDER BY w.ready_position LIMIT $2
 FOR UPDATE OF w SKIP LOCKED;
 
 -- name: arrive
-UPDATE {{work}} w SET stage = 5, position = i.n
+UPDATE {{work}} w SET stage = 5, place = 5, position = i.n
 FROM unnest($1::bigint[], $2::bigint[]) AS i(seq, n) WHERE w.seq = i.seq;
 
 -- name: ready
-UPDATE {{work}} w SET stage = CASE WHEN w.lost >= 3 THEN 8 ELSE 7 END, ready_position = i.n
+UPDATE {{work}} w
+SET stage = CASE WHEN w.lost >= 3 THEN 8 ELSE 7 END, place = CASE WHEN w.lost >= 3 THEN 8 ELSE 7 END, ready_position = i.n
 FROM unnest($1::bigint[], $2::bigint[]) AS i(seq, n) WHERE w.seq = i.seq;
 
 -- name: arrived_groups
 WITH RECURSIVE g AS (
-    (SELECT grp FROM {{work}} WHERE consumer = $1 AND stage = 5 ORDER BY grp LIMIT 1)
+    (SELECT grp FROM {{work}} WHERE consumer = $1 AND place = 5 ORDER BY grp LIMIT 1)
     UNION ALL
-    SELECT (SELECT w.grp FROM {{work}} w WHERE w.consumer = $1 AND w.stage = 5 AND w.grp > g.grp ORDER BY w.grp LIMIT 1)
+    SELECT (SELECT w.grp FROM {{work}} w WHERE w.consumer = $1 AND w.place = 5 AND w.grp > g.grp ORDER BY w.grp LIMIT 1)
     FROM g WHERE g.grp IS NOT NULL
 )
 SELECT grp FROM g WHERE grp IS NOT NULL LIMIT $2;
@@ -316,13 +320,13 @@ SELECT w.grp, w.seq, w.position
 FROM unnest($1::text[], $2::text[]) AS i(consumer, grp)
 CROSS JOIN LATERAL (
     SELECT w.grp, w.seq, w.position FROM {{work}} w
-    WHERE w.consumer = i.consumer AND w.grp = i.grp AND w.stage = 5
+    WHERE w.consumer = i.consumer AND w.grp = i.grp AND w.place = 5
     ORDER BY w.position LIMIT $3
 ) w
 ORDER BY w.grp, w.position;
 
 -- name: enqueue
-UPDATE {{work}} SET stage = 6 WHERE seq = ANY($1::bigint[]);
+UPDATE {{work}} SET stage = 6, place = 6 WHERE seq = ANY($1::bigint[]);
 
 -- name: lower_hint
 UPDATE {{lane}} l SET position = i.position
@@ -340,7 +344,7 @@ SELECT w.grp, w.seq, w.position
 FROM unnest($1::text[], $2::text[], $3::bigint[]) AS i(consumer, grp, position)
 CROSS JOIN LATERAL (
     SELECT w.grp, w.seq, w.position FROM {{work}} w
-    WHERE w.consumer = i.consumer AND w.grp = i.grp AND w.stage = 6 AND w.position >= i.position
+    WHERE w.consumer = i.consumer AND w.grp = i.grp AND w.place = 6 AND w.position >= i.position
     ORDER BY w.position LIMIT 1
 ) w;
 
@@ -355,10 +359,11 @@ WHERE l.consumer = i.consumer AND l.grp = i.grp AND l.head IS NULL;
 
 -- name: claim
 -- Materialized: the planner may otherwise lock more rows than the limit. By
--- ctid: a third faster than by key.
+-- ctid: a third faster than by key. What is leased stays in the index, until it
+-- is settled.
 WITH picked AS MATERIALIZED (
     SELECT ctid FROM {{work}}
-    WHERE consumer = $1 AND ready_position >= $5 AND stage = 7
+    WHERE consumer = $1 AND ready_position >= $5 AND place = 7 AND stage = 7
     ORDER BY ready_position LIMIT $2
     FOR UPDATE SKIP LOCKED
 ), leased AS (
@@ -367,6 +372,9 @@ WITH picked AS MATERIALIZED (
         lease_until = statement_timestamp() + $4::bigint * interval '1 microsecond'
     FROM picked p WHERE w.ctid = p.ctid
     RETURNING w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen
+), noted AS (
+    INSERT INTO {{claim}} (consumer, until, low, high)
+    SELECT $1, min(lease_until), min(ready_position), max(ready_position) FROM leased HAVING count(*) > 0
 )
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
@@ -376,7 +384,7 @@ FROM leased w JOIN {{message}} m ON m.seq = w.seq;
 -- name: claim_suspect
 WITH picked AS MATERIALIZED (
     SELECT ctid FROM {{work}}
-    WHERE consumer = $1 AND ready_position >= $5 AND stage = 8
+    WHERE consumer = $1 AND ready_position >= $5 AND place = 8 AND stage = 8
     ORDER BY ready_position LIMIT $2
     FOR UPDATE SKIP LOCKED
 ), leased AS (
@@ -385,6 +393,9 @@ WITH picked AS MATERIALIZED (
         lease_until = statement_timestamp() + $4::bigint * interval '1 microsecond'
     FROM picked p WHERE w.ctid = p.ctid
     RETURNING w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen
+), noted AS (
+    INSERT INTO {{claim}} (consumer, until, low, high)
+    SELECT $1, min(lease_until), min(ready_position), max(ready_position) FROM leased HAVING count(*) > 0
 )
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
@@ -397,17 +408,58 @@ SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m
 FROM {{message}} m WHERE m.seq = ANY($1::bigint[]);
 
 -- name: expired_leases
+-- Claims tell where to look.
+WITH fallen AS MATERIALIZED (
+    SELECT low, high FROM {{claim}} WHERE consumer = $1 AND until <= statement_timestamp()
+    ORDER BY until LIMIT 1000
+), lapsed AS MATERIALIZED (
+    SELECT w.seq FROM fallen f
+    JOIN {{work}} w ON w.consumer = $1 AND w.place = 7 AND w.ready_position BETWEEN f.low AND f.high
+    WHERE w.stage = 9 AND w.lease_until <= statement_timestamp()
+    UNION
+    SELECT w.seq FROM fallen f
+    JOIN {{work}} w ON w.consumer = $1 AND w.place = 8 AND w.ready_position BETWEEN f.low AND f.high
+    WHERE w.stage = 9 AND w.lease_until <= statement_timestamp()
+    UNION
+    SELECT w.seq FROM {{work}} w WHERE w.consumer = $1 AND w.place = 9 AND w.lease_until <= statement_timestamp()
+)
 SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp(), m.source, m.id
-FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
-WHERE w.consumer = $1 AND w.stage = 9 AND w.lease_until <= statement_timestamp()
+FROM lapsed l JOIN {{work}} w ON w.seq = l.seq JOIN {{message}} m ON m.seq = w.seq
+WHERE w.stage = 9 AND w.lease_until <= statement_timestamp()
 ORDER BY w.lease_until, w.seq LIMIT $2
 FOR UPDATE OF w SKIP LOCKED;
 
+-- name: forget_claims
+-- Claims of which nothing is leased any more go; the others wait for the first of
+-- their leases that may end next.
+WITH fallen AS MATERIALIZED (
+    SELECT ctid, low, high FROM {{claim}} WHERE consumer = $1 AND until <= statement_timestamp()
+    ORDER BY until LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+), held AS MATERIALIZED (
+    SELECT f.ctid AS row, least(
+        (SELECT min(w.lease_until) FROM {{work}} w
+         WHERE w.consumer = $1 AND w.place = 7 AND w.ready_position BETWEEN f.low AND f.high AND w.stage = 9),
+        (SELECT min(w.lease_until) FROM {{work}} w
+         WHERE w.consumer = $1 AND w.place = 8 AND w.ready_position BETWEEN f.low AND f.high AND w.stage = 9)
+    ) AS until FROM fallen f
+), gone AS (
+    DELETE FROM {{claim}} c USING held h WHERE c.ctid = h.row AND h.until IS NULL
+)
+UPDATE {{claim}} c SET until = h.until FROM held h WHERE c.ctid = h.row AND c.until < h.until;
+
 -- name: extend
-UPDATE {{work}} w SET lease_until = i.lease_until
-FROM unnest($1::bigint[], $2::timestamptz[]) AS i(seq, lease_until)
-WHERE w.seq = i.seq;
+-- A lease that ends earlier than before must be found in time.
+WITH extended AS (
+    UPDATE {{work}} w SET lease_until = i.lease_until
+    FROM unnest($1::bigint[], $2::timestamptz[]) AS i(seq, lease_until) JOIN {{work}} b ON b.seq = i.seq
+    WHERE w.seq = i.seq
+    RETURNING w.consumer, w.lease_until, w.ready_position, b.lease_until AS before
+)
+INSERT INTO {{claim}} (consumer, until, low, high)
+SELECT consumer, lease_until, ready_position, ready_position FROM extended WHERE lease_until < before
+ON CONFLICT DO NOTHING;
 
 -- name: old_done
 -- The done row is the token: whoever holds it may remove the message.
@@ -492,7 +544,7 @@ GROUP BY consumer, topic, stage ORDER BY consumer, topic, stage;
 
 -- name: oldest_waiting
 SELECT m.first_seen FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
-WHERE w.stage = 7 AND ($1 = '' OR w.consumer = $1) ORDER BY w.ready_position LIMIT 1;
+WHERE w.place = 7 AND w.stage = 7 AND ($1 = '' OR w.consumer = $1) ORDER BY w.ready_position LIMIT 1;
 
 -- name: table_sizes
 SELECT c.relname, greatest(c.reltuples, 0)::bigint, pg_total_relation_size(c.oid), true
@@ -531,6 +583,6 @@ INSERT INTO {{version}} (version) VALUES ($1) ON CONFLICT (version) DO NOTHING;
 -- name: grants
 GRANT USAGE ON SCHEMA {{schema}} TO {role};
 
-GRANT SELECT, INSERT, UPDATE, DELETE ON {{message}}, {{work}}, {{done}}, {{lane}}, {{audit}}, {{total}}, {{pause}} TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {{message}}, {{work}}, {{claim}}, {{done}}, {{lane}}, {{audit}}, {{total}}, {{pause}} TO {role};
 GRANT SELECT ON {{version}}, {{record}} TO {role};
 GRANT USAGE ON SEQUENCE {{sequence}} TO {role};

@@ -5,15 +5,19 @@ package never
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"testing"
 
 	mssql "github.com/microsoft/go-mssqldb"
 )
 
+// An invariant is what would be wrong, and a query that finds it.
+type invariant struct{ fault, query string }
+
 // invariants are queries over a table set at rest that give what is wrong with
 // it: a row for each fault. P stands for the prefix.
-var invariants = []struct{ fault, query string }{
+var invariants = []invariant{
 	{"a message is both live and done, or neither", `
 		SELECT m.seq FROM P_message m LEFT JOIN P_work w ON w.seq = m.seq LEFT JOIN P_done d ON d.seq = m.seq
 		WHERE (w.seq IS NULL AND d.seq IS NULL) OR (w.seq IS NOT NULL AND d.seq IS NOT NULL)`},
@@ -42,11 +46,26 @@ var invariants = []struct{ fault, query string }{
 		SELECT w.seq FROM P_work w JOIN P_message m ON m.seq = w.seq WHERE w.revision <> m.revision`},
 }
 
+// claimInvariants are those where leases are found by the claims that made them.
+var claimInvariants = []invariant{
+	{"a message is at a place that is not its stage", `
+		SELECT w.seq FROM P_work w WHERE w.place <> w.stage AND NOT (w.stage = 9 AND w.place IN (7, 8))`},
+	{"no claim leads to a lease in time", `
+		SELECT w.seq FROM P_work w
+		WHERE w.stage = 9 AND w.place <> 9 AND NOT EXISTS (
+			SELECT 1 FROM P_claim c
+			WHERE c.consumer = w.consumer AND w.ready_position BETWEEN c.low AND c.high AND c.until <= w.lease_until)`},
+}
+
 // CheckInvariants fails the test for each way in which the tables of a set
 // contradict each other. Nobody may be writing meanwhile.
 func CheckInvariants(t testing.TB, db *sql.DB, prefix string) {
 	t.Helper()
-	for _, inv := range invariants {
+	all := invariants
+	if _, err := db.ExecContext(context.Background(), "SELECT 1 FROM "+prefix+"_claim WHERE 1 = 0"); err == nil {
+		all = slices.Concat(all, claimInvariants)
+	}
+	for _, inv := range all {
 		query := strings.ReplaceAll(inv.query, "P_", prefix+"_")
 		if _, ok := db.Driver().(*mssql.Driver); ok {
 			query = strings.ReplaceAll(query, "''", "0x") // names are bytes there

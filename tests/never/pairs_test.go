@@ -360,7 +360,12 @@ func (w *world) stage(scene func(*stage)) *stage {
 			w.exec("UPDATE postroom_" + table + " SET " + fmt.Sprintf(w.minus, c, (leaseTime+2*time.Hour).Microseconds()) + " WHERE consumer = '" + s.consumer + "'")
 		}
 	}
-	s.endLease = func() { earlier("work", "lease_until", "retry", "next") }
+	s.endLease = func() {
+		earlier("work", "lease_until", "retry", "next")
+		if w.notesClaims() {
+			earlier("claim", "until")
+		}
+	}
 	s.age = func() { earlier("done", "done_at") }
 	scene(s)
 	return s

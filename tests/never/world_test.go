@@ -215,14 +215,21 @@ func (w *world) joinSkewed(skew time.Duration, opts sqlstore.Options) *party {
 // hasty lets a program in that waits only briefly.
 func (w *world) hasty() *party { w.Helper(); return w.join(sqlstore.Options{Wait: brief}) }
 
+// notesClaims tells whether leases are found by the claims that made them.
+func (w *world) notesClaims() bool { return w.dialect == postgres.Dialect }
+
 // pass lets time pass: it moves all stored times into the past.
 func (w *world) pass(d time.Duration) {
 	w.Helper()
-	for table, columns := range map[string][]string{
+	times := map[string][]string{
 		"message": {"due_at", "expires_at", "occurred_at", "first_seen"},
 		"work":    {"due", "retry", "next", "expires", "lease_until", "last_seen"},
 		"done":    {"done_at", "last_seen"},
-	} {
+	}
+	if w.notesClaims() {
+		times["claim"] = []string{"until"}
+	}
+	for table, columns := range times {
 		set := ""
 		for i, c := range columns {
 			if i > 0 {

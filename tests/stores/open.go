@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -167,7 +168,11 @@ var timeColumns = map[string][]string{
 func shift(t testing.TB, db *sql.DB, tables, minus string) func(time.Duration) {
 	return func(d time.Duration) {
 		t.Helper()
-		for table, columns := range timeColumns {
+		columnsOf := maps.Clone(timeColumns)
+		if minus == PostgresShift {
+			columnsOf["claim"] = []string{"until"}
+		}
+		for table, columns := range columnsOf {
 			set := ""
 			for i, c := range columns {
 				if i > 0 {

@@ -43,7 +43,7 @@ func openSQL(t *testing.T, driver, dsn string) (stores.Store, error) {
 var emptyBoth = func() string {
 	all := ""
 	for _, set := range []string{"postroom_", "postroom_outbox_"} {
-		for _, table := range []string{"work", "done", "message", "lane", "audit", "total", "pause"} {
+		for _, table := range []string{"work", "claim", "done", "message", "lane", "audit", "total", "pause"} {
 			all += "DELETE FROM " + set + table + ";"
 		}
 	}

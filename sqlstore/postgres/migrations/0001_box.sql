@@ -31,7 +31,8 @@ CREATE TABLE IF NOT EXISTS {{message}} (
 -- changed once or twice: with room for that on its page, a change writes half as
 -- much. An emptied table is not cut off, or it would be planned as a tiny one.
 -- stage: 1 seen, 2 idle, 3 scheduled, 4 deferred, 5 arrived, 6 queued, 7 ready,
--- 8 suspect, 9 leased, 10 dead, 11 parked.
+-- 8 suspect, 9 leased, 10 dead, 11 parked. place is the stage by which the indexes
+-- go: a claim leaves it as it was, and so writes no index.
 CREATE TABLE IF NOT EXISTS {{work}} (
     seq            bigint PRIMARY KEY,
     position       bigint NOT NULL,
@@ -45,6 +46,7 @@ CREATE TABLE IF NOT EXISTS {{work}} (
     lost           integer NOT NULL,
     revision       integer NOT NULL,
     guard          smallint NOT NULL,
+    place          smallint NOT NULL,
     consumer       text COLLATE "C" NOT NULL,
     topic          text COLLATE "C" NOT NULL,
     grp            text COLLATE "C" NOT NULL,
@@ -57,14 +59,25 @@ CREATE TABLE IF NOT EXISTS {{work}} (
     lease_until    timestamptz
 ) WITH (fillfactor = 45, vacuum_truncate = off);
 
-CREATE INDEX IF NOT EXISTS {{prefix}}_work_ready ON {{work}} (consumer, ready_position) WHERE stage = 7;
-CREATE INDEX IF NOT EXISTS {{prefix}}_work_suspect ON {{work}} (consumer, ready_position) WHERE stage = 8;
-CREATE INDEX IF NOT EXISTS {{prefix}}_work_next ON {{work}} (consumer, next) WHERE stage IN (3, 4);
-CREATE INDEX IF NOT EXISTS {{prefix}}_work_lease ON {{work}} (consumer, lease_until) WHERE stage = 9;
-CREATE INDEX IF NOT EXISTS {{prefix}}_work_arrived ON {{work}} (consumer, grp, position) WHERE stage = 5;
-CREATE INDEX IF NOT EXISTS {{prefix}}_work_queued ON {{work}} (consumer, grp, position) WHERE stage = 6;
-CREATE INDEX IF NOT EXISTS {{prefix}}_work_dead ON {{work}} (consumer, seq) WHERE stage = 10;
-CREATE INDEX IF NOT EXISTS {{prefix}}_work_parked ON {{work}} (consumer, topic) WHERE stage = 11;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_ready ON {{work}} (consumer, ready_position) WHERE place = 7;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_suspect ON {{work}} (consumer, ready_position) WHERE place = 8;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_next ON {{work}} (consumer, next) WHERE place IN (3, 4);
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_leased ON {{work}} (consumer, seq) WHERE place = 9;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_arrived ON {{work}} (consumer, grp, position) WHERE place = 5;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_queued ON {{work}} (consumer, grp, position) WHERE place = 6;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_dead ON {{work}} (consumer, seq) WHERE place = 10;
+CREATE INDEX IF NOT EXISTS {{prefix}}_work_parked ON {{work}} (consumer, topic) WHERE place = 11;
+
+-- Where to look for leases that may have ended: each claim, the first and the last
+-- turn of what it leased, and a time before which none of these leases ends. Those
+-- of other ways to a lease are at place 9.
+CREATE TABLE IF NOT EXISTS {{claim}} (
+    consumer text COLLATE "C" NOT NULL,
+    until    timestamptz NOT NULL,
+    low      bigint NOT NULL,
+    high     bigint NOT NULL,
+    PRIMARY KEY (consumer, until, low)
+);
 
 -- How it ended. A row here is the token of retention.
 CREATE TABLE IF NOT EXISTS {{done}} (

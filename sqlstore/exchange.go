@@ -89,12 +89,13 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 	from, note := s.floors.of(req)
 	defer func() { note(c.all) }()
 	claim := Step{Query: q.text("claim"), Args: q.claimArgs(req.Limit, req, from), Scan: c.scan}
-	steps := []Step{claim}
-	if len(a.rows) > 0 {
-		steps = []Step{{Query: q.text("ack"), Args: s.dialect.Batch(a.rows), Scan: a.scan}, claim}
+	var steps []Step
+	for _, step := range a.steps() {
+		steps = append(steps, Step{Query: q.text(step.name), Args: append(s.dialect.Batch(step.rows), q.values(step.more)...), Scan: step.scan})
 	}
+	steps = append(steps, claim)
 	err := s.one(ctx, "exchange", func(*session) error {
-		a.again()
+		clear(a.settled)
 		c.all = nil
 		if err := s.db.(Pipeliner).Pipeline(ctx, steps); err != nil {
 			return fmt.Errorf("exchange: %w", err)

@@ -77,11 +77,14 @@ func (s *Store) fillAll(ctx context.Context, vacated map[string]bool) {
 	}
 }
 
-// acks are settlements that are nothing but success, as the statement "ack"
-// takes them.
+// acks are settlements that are nothing but success, as the statements
+// "ack_numbers" and "ack" take them.
 type acks struct {
-	rows [][]any
-	// settled holds what the statement gave back, at the place that at has by Seq.
+	// numbers are those that end like the first of them, rows the others.
+	like    *alike
+	numbers [][]any
+	rows    [][]any
+	// settled holds what the statements gave back, at the place that at has by Seq.
 	settled []box.Settled
 	at      map[int64]int
 }
@@ -89,9 +92,10 @@ type acks struct {
 // acks parts settlements into those and the rest.
 func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
 	a = acks{settled: make([]box.Settled, len(settlements)), at: make(map[int64]int, len(settlements))}
-	single := (&session{store: s}).has("ack") && !s.dialect.SingleWriter
+	q := &session{store: s}
+	single, together := q.has("ack") && !s.dialect.SingleWriter, q.has("ack_numbers")
 	var owner, handler boxed
-	values := make([]any, 0, 7*len(settlements))
+	numbers := make([]any, 0, len(settlements))
 	for i := range settlements {
 		l := &settlements[i].Lease
 		_, twice := a.at[l.Seq] // then the first one counts, whatever it is
@@ -102,11 +106,18 @@ func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
 			rest = append(rest, i)
 			continue
 		}
-		values = append(
-			values, l.Seq, owner.of(l.Owner), l.Fence, int64(l.Revision), handler.of(settlements[i].Handler),
-			settlements[i].Discarded, postroom.ErrorText(settlements[i].Note),
-		)
-		a.rows = append(a.rows, values[len(values)-7:len(values):len(values)])
+		like := likeOf(&settlements[i])
+		if a.like == nil && together {
+			a.like = &like
+		}
+		if a.like != nil && like == *a.like {
+			numbers = append(numbers, l.Seq)
+			a.numbers = append(a.numbers, numbers[len(numbers)-1:len(numbers):len(numbers)])
+			continue
+		}
+		a.rows = append(a.rows, []any{
+			l.Seq, owner.of(l.Owner), l.Fence, int64(l.Revision), handler.of(like.handler), like.discarded, like.note,
+		})
 	}
 	return a, rest
 }
@@ -125,6 +136,48 @@ func (b *boxed) of(text string) any {
 	return b.value
 }
 
+// An ackStep is one statement of acks.
+type ackStep struct {
+	name string
+	rows [][]any
+	more []any
+	scan func(Rows) error
+}
+
+// steps are the statements that acks take.
+func (a *acks) steps() (steps []ackStep) {
+	if l := a.like; l != nil {
+		steps = append(steps, ackStep{
+			"ack_numbers", a.numbers, []any{l.owner, l.fence, int64(l.revision), l.handler, l.discarded, l.note}, a.scanNumbers,
+		})
+	}
+	if len(a.rows) > 0 {
+		steps = append(steps, ackStep{"ack", a.rows, nil, a.scan})
+	}
+	return steps
+}
+
+func (a *acks) scanNumbers(r Rows) error {
+	var (
+		n    int
+		some string
+	)
+	if err := r.Scan((*countCell)(&n), (*textCell)(&some)); err != nil {
+		return err
+	}
+	if n == len(a.numbers) {
+		for _, row := range a.numbers {
+			a.apply(row[0].(int64), false)
+		}
+		return nil
+	}
+	seqs, err := parseNumbers(some)
+	for _, seq := range seqs {
+		a.apply(seq, false)
+	}
+	return err
+}
+
 func (a *acks) scan(r Rows) error {
 	var (
 		seq int64
@@ -133,41 +186,54 @@ func (a *acks) scan(r Rows) error {
 	if err := r.Scan((*intCell)(&seq), (*boolCell)(&old)); err != nil {
 		return err
 	}
-	a.settled[a.at[seq]] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
+	a.apply(seq, old)
 	return nil
 }
 
-// again forgets what the statement gave back.
-func (a *acks) again() { clear(a.settled) }
+func (a *acks) apply(seq int64, old bool) {
+	a.settled[a.at[seq]] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
+}
 
-// left adds what the statement left to the rest.
+// again forgets what the statements gave back for rows.
+func (a *acks) again(rows [][]any) {
+	for _, row := range rows {
+		a.settled[a.at[row[0].(int64)]] = box.Settled{}
+	}
+}
+
+// left adds what the statements left to the rest.
 func (a *acks) left(rest []int) []int {
-	for _, row := range a.rows {
-		if i := a.at[row[0].(int64)]; !a.settled[i].Applied {
-			rest = append(rest, i)
+	for _, rows := range [][][]any{a.numbers, a.rows} {
+		for _, row := range rows {
+			if i := a.at[row[0].(int64)]; !a.settled[i].Applied {
+				rest = append(rest, i)
+			}
 		}
 	}
 	slices.Sort(rest)
 	return rest
 }
 
-// ack ends with a single statement what is nothing but success, where the
-// dialect has one, and gives the rest.
+// ack ends with single statements what is nothing but success, where the dialect
+// has them, and gives the rest.
 func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled []box.Settled, rest []int, err error) {
 	a, rest := s.acks(settlements)
-	if len(a.rows) == 0 {
-		return a.settled, rest, nil
+	for i, step := range a.steps() {
+		err := s.one(ctx, "settle", func(q *session) error {
+			a.again(step.rows)
+			return q.each(ctx, step.name, step.rows, step.scan, step.more...)
+		})
+		if err == nil {
+			continue
+		}
+		// Somebody holds one of them: the slow way leaves out just that one. It also
+		// takes over where something is settled already.
+		a.again(step.rows)
+		if s.dialect.Classify(err) != Busy && i == 0 {
+			return nil, nil, err
+		}
 	}
-	err = s.one(ctx, "settle", func(q *session) error {
-		a.again()
-		return q.each(ctx, "ack", a.rows, a.scan)
-	})
-	if err != nil && s.dialect.Classify(err) == Busy {
-		// Somebody holds one of them: the slow way leaves out just that one.
-		a.again()
-		err = nil
-	}
-	return a.settled, a.left(rest), err
+	return a.settled, a.left(rest), nil
 }
 
 func pick(settlements []box.Settlement, at []int) []box.Settlement {

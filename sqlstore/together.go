@@ -53,6 +53,10 @@ type alike struct {
 	note      string
 }
 
+func likeOf(s *box.Settlement) alike {
+	return alike{s.Lease.Owner, s.Lease.Fence, s.Lease.Revision, s.Handler, s.Discarded, postroom.ErrorText(s.Note)}
+}
+
 // settleTogether acknowledges what it can together, and the rest one by one.
 func (q *session) settleTogether(ctx context.Context, settlements []box.Settlement) ([]box.Settled, map[string]bool, error) {
 	settled := make([]box.Settled, len(settlements))
@@ -124,7 +128,7 @@ func successes(settlements []box.Settlement) map[alike][]int {
 		if s.Verb != box.Ack || s.Forget || named[s.Lease.Seq] > 1 {
 			continue
 		}
-		like := alike{s.Lease.Owner, s.Lease.Fence, s.Lease.Revision, s.Handler, s.Discarded, postroom.ErrorText(s.Note)}
+		like := likeOf(s)
 		groups[like] = append(groups[like], i)
 	}
 	return groups

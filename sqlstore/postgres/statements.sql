@@ -149,6 +149,24 @@ SELECT seq, consumer, statement_timestamp(), attempt + 1, handler, revision, sup
 FROM gone
 RETURNING seq, superseded;
 
+-- name: ack_numbers
+-- ack, for leases that end alike and whose content is current: a third cheaper.
+-- Gives their numbers, if not all were found.
+WITH bound AS MATERIALIZED (
+    SELECT set_config('lock_timeout', '100', true)
+), gone AS (
+    DELETE FROM {{work}} w
+    USING bound
+    WHERE w.seq = ANY($1::bigint[]) AND w.stage = 9 AND w.guard = 0 AND w.grp = ''
+      AND w.owner = $2 AND w.fence = $3 AND w.revision = $4
+    RETURNING w.seq, w.consumer, w.attempt, w.last_seen
+), ended AS (
+    INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
+    SELECT seq, consumer, statement_timestamp(), attempt + 1, $5, $4, false, $6, $7, $3, last_seen, false
+    FROM gone
+)
+SELECT count(*), CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(seq::text, ',') END FROM gone;
+
 -- name: lookup
 -- A statement of its own after the insert: inside the same one it would not see
 -- what the insert conflicted with.

@@ -18,7 +18,7 @@ const (
 	// while it takes in others. Each costs the same, however little it takes
 	// along: one more goes only with so many messages for each that is under way.
 	flights = 4
-	load    = 16
+	load    = 10
 	// overdueAfter is how long messages wait for others to come along while no
 	// flush returns: those under way may hang.
 	overdueAfter = 50 * time.Millisecond

@@ -112,7 +112,7 @@ func NewLoop(b *Box, r Runner, o LoopOptions) *Loop {
 		box: b, opts: o, runner: r, keeper: NewKeeper(b, o.Lease),
 		landed:   make(chan *flight, maxClaims),
 		finished: make(chan *Job, o.Concurrency),
-		settled:  make(chan *Job, o.Concurrency+2*o.Batch+1),
+		settled:  make(chan *Job, o.Concurrency+maxClaims*o.Batch+1),
 		stopping: make(chan struct{}),
 		halt:     make(chan struct{}),
 		look:     lookFull,

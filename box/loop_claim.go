@@ -9,9 +9,9 @@ import (
 )
 
 // maxClaims is how many claims are under way at once: while the database commits
-// one, it works on the other. Where it writes one at a time, the other would only
+// one, it works on another. Where it writes one at a time, the others would only
 // wait.
-const maxClaims = 2
+const maxClaims = 3
 
 // A flight is a claim under way. It takes along what has ended.
 type flight struct {
@@ -43,8 +43,8 @@ func (l *Loop) room() int {
 	return min(free, slots+l.opts.Batch-l.held(), l.opts.Batch)
 }
 
-// mayClaim reports whether a claim may start. A second one does only behind one
-// that is sure to find something, and not for a few messages.
+// mayClaim reports whether a claim may start. One more does only behind those that
+// are sure to find something, and not for a few messages.
 func (l *Loop) mayClaim() bool {
 	if l.look == lookNot {
 		return false
@@ -59,8 +59,8 @@ func (l *Loop) mayClaim() bool {
 // early reports whether the next claim starts before what the last one brought:
 // the database works meanwhile. It must not be a smaller one for that, nor one
 // before which this goroutine asks the database something itself: a handler's
-// transaction may have the only connection. Where two are under way, the other one
-// does so.
+// transaction may have the only connection. Where several are under way, the others
+// do so.
 func (l *Loop) early(ctx context.Context) bool {
 	now := time.Now()
 	return l.keeper.serial && !l.over && ctx.Err() == nil && !l.full(now) && now.Before(l.probe) && l.mayClaim() && l.room() == l.opts.Batch

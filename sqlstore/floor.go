@@ -11,7 +11,7 @@ const (
 	// floorLag is how many messages a claim looks back, beyond which it expects
 	// nothing that is ready: what was claimed is still in the index for as long as
 	// somebody's old snapshot could see it.
-	floorLag = 4000
+	floorLag = 2000
 	// scanEvery is how often a claim looks at everything that is ready, for what
 	// took its turn long before it was committed. It costs at most a tenth of the
 	// time.

@@ -30,10 +30,26 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 		return round, nil
 	}
 	var known map[postroom.Key]intake
-	err := s.one(ctx, "put", func(q *session) (err error) {
-		known, err = q.receive(ctx, name, rows, round)
-		return err
-	})
+	receive := func(name string) error {
+		return s.one(ctx, "put", func(q *session) (err error) {
+			known, err = q.receive(ctx, name, rows, round)
+			return err
+		})
+	}
+	var err error
+	tried := name == "receive" && s.hope.fresh() && (&session{store: s}).single("receive_new")
+	if tried {
+		err = receive("receive_new")
+	}
+	if tried && s.dialect.Classify(err) == Refused {
+		s.hope.dash() // by what is known already, unless the other way says more
+	}
+	if !tried || s.dialect.Classify(err) == Refused {
+		err = receive(name)
+	}
+	if len(known) > 0 {
+		s.hope.dash()
+	}
 	if err != nil {
 		switch s.dialect.Classify(err) {
 		case Busy:

@@ -45,6 +45,7 @@ type Store struct {
 	writer chan struct{}
 	closed atomic.Bool
 	floors floors
+	hope   hope
 	// accepted: the server was found to be one that can be used.
 	accepted atomic.Bool
 	// stepwise: the server needs several steps where others need one statement.

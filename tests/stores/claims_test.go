@@ -1,0 +1,156 @@
+package stores_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/postroom/postroom"
+	"github.com/postroom/postroom/box"
+	"github.com/postroom/postroom/pgxstore"
+	"github.com/postroom/postroom/tests/services"
+	"github.com/postroom/postroom/tests/stores"
+)
+
+// A claim locks and changes a row for each message, and writes no index for it.
+func TestClaim_writes_no_index(t *testing.T) {
+	const n = 100
+	seen := &traced{names: []string{"claim"}}
+	pool, store := seen.open(t)
+	pass(t, store, n)
+	fill(t, store, n)
+	claims := seen.all
+	if len(claims) != 1 {
+		t.Fatalf("%d claims", len(claims))
+	}
+	if got := explained(t, pool, claims[0]).Records; got < 2*n || got > 2*n+20 {
+		t.Errorf("%d records of the log for %d messages", got, n)
+	}
+}
+
+// leasing is a store on PostgreSQL with messages, and how they are leased.
+type leasing struct {
+	*testing.T
+	stores.Open
+}
+
+func newLeasing(t *testing.T, ids ...string) leasing {
+	t.Helper()
+	l := leasing{t, stores.Pgx(t, services.Postgres(t), pgxstore.Options{})}
+	for _, id := range ids {
+		l.put(id, "x")
+	}
+	return l
+}
+
+func (l leasing) put(id, payload string) {
+	l.Helper()
+	_, err := l.Store.Put(l.Context(), nil, []box.Put{{Mode: box.Queue, Message: postroom.Message{
+		Consumer: "c", Source: "s", ID: id, Topic: "t", Payload: []byte(payload),
+	}}})
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l leasing) claim(d time.Duration) []*postroom.Message {
+	l.Helper()
+	got, err := l.Store.Claim(l.Context(), box.ClaimRequest{Consumer: "c", Owner: "w", Lease: d, Limit: 10})
+	if err != nil || len(got) == 0 {
+		l.Fatal(len(got), err)
+	}
+	return got
+}
+
+func (l leasing) extend(m *postroom.Message, d time.Duration) {
+	l.Helper()
+	ext, err := l.Store.Extend(l.Context(), []postroom.Lease{m.Lease}, d)
+	if err != nil || !ext[0].Extended {
+		l.Fatal(ext, err)
+	}
+}
+
+// reap checks which leases have ended, and how many claims are remembered after it.
+func (l leasing) reap(claims int, want ...string) {
+	l.Helper()
+	reaped, err := l.Store.Reap(l.Context(), box.ReapRequest{Consumer: "c"})
+	if err != nil {
+		l.Fatal(err)
+	}
+	var got []string
+	for _, r := range reaped {
+		got = append(got, r.Key.ID)
+	}
+	slices.Sort(got)
+	var n int
+	if err := l.DB.QueryRow("SELECT count(*) FROM postroom_claim").Scan(&n); err != nil {
+		l.Fatal(err)
+	}
+	if !slices.Equal(got, want) || n != claims {
+		l.Errorf("%q were reaped, and %d claims are left; want %q and %d", got, n, want, claims)
+	}
+}
+
+func TestReap_finds_each_lease_by_its_claim(t *testing.T) {
+	l := newLeasing(t, "done", "extended", "lapsed")
+	got := l.claim(time.Minute)
+	if _, err := l.Store.Settle(t.Context(), nil, []box.Settlement{{Lease: got[0].Lease, Verb: box.Ack}}); err != nil {
+		t.Fatal(err)
+	}
+	l.reap(1)
+	l.extend(got[1], time.Hour)
+	l.Advance(2 * time.Minute)
+	l.reap(1, "lapsed")
+	l.reap(1)
+	l.Advance(time.Hour)
+	l.reap(0, "extended")
+}
+
+func TestReap_finds_a_lease_that_was_made_shorter(t *testing.T) {
+	l := newLeasing(t, "short", "long")
+	l.extend(l.claim(time.Hour)[0], time.Minute)
+	l.Advance(2 * time.Minute)
+	l.reap(1, "short")
+	l.Advance(time.Hour)
+	l.reap(0, "long")
+}
+
+func TestReap_finds_a_lease_whose_content_was_replaced(t *testing.T) {
+	l := newLeasing(t, "a", "b")
+	l.claim(time.Minute)
+	l.put("a", "another")
+	l.Advance(2 * time.Minute)
+	l.reap(0, "a", "b")
+}
+
+func TestReap_finds_the_lease_of_a_suspect(t *testing.T) {
+	l := newLeasing(t, "killer")
+	for range box.SuspectAt {
+		l.claim(time.Minute)
+		l.Advance(2 * time.Minute)
+		l.reap(0, "killer")
+	}
+	got, err := l.Store.Claim(t.Context(), box.ClaimRequest{Consumer: "c", Owner: "w", Lease: time.Minute, Limit: 1, Suspect: true})
+	if err != nil || len(got) != 1 {
+		t.Fatal(len(got), err)
+	}
+	l.Advance(2 * time.Minute)
+	l.reap(0, "killer")
+}
+
+// More leases than one pass takes are found by the next ones.
+func TestReap_keeps_a_claim_until_all_its_leases_are_ended(t *testing.T) {
+	l := newLeasing(t, "a", "b", "c")
+	l.claim(time.Minute)
+	l.Advance(2 * time.Minute)
+	for _, left := range []int{1, 1, 0} {
+		reaped, err := l.Store.Reap(t.Context(), box.ReapRequest{Consumer: "c", Limit: 1})
+		if err != nil || len(reaped) != 1 {
+			t.Fatal(reaped, err)
+		}
+		var n int
+		if err := l.DB.QueryRow("SELECT count(*) FROM postroom_claim").Scan(&n); err != nil || n != left {
+			t.Errorf("%d claims are left, want %d: %v", n, left, err)
+		}
+	}
+}

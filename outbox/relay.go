@@ -123,8 +123,9 @@ func (r *Relay) begin(untilIdle bool) (*box.Loop, error) {
 	r.loop = box.NewLoop(r.out.box, &dispatcher{r.out, r.opts, routes, box.NewPauses(r.out.box, r.opts.Poll)}, box.LoopOptions{
 		Owner:       r.opts.Owner,
 		Concurrency: r.opts.InFlight,
-		// Two claims are under way at once, each for several calls of senders.
-		Batch: max(r.opts.Batch, r.opts.InFlight/2),
+		// Several claims are under way at once, each for some calls of senders. Very
+		// large ones are in each other's way.
+		Batch: max(r.opts.Batch, min(r.opts.InFlight/2, 500)),
 		Lease: r.opts.Lease,
 		Poll:  r.opts.Poll,
 		// What others commit wakes nobody: the poll is how long it waits.

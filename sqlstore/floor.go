@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	// floorLag is how many messages a claim looks back, beyond which it expects
-	// nothing that is ready: what was claimed is still in the index for as long as
-	// somebody's old snapshot could see it.
+	// floorLag is how many messages a claim looks back, and floorAge for how long,
+	// beyond which it expects nothing that is ready: what was claimed is still in the
+	// index while it is leased, or while somebody's old snapshot could see it.
 	floorLag = 2000
+	floorAge = time.Second
 	// scanEvery is how often a claim looks at everything that is ready, for what
 	// took its turn long before it was committed. It costs at most a tenth of the
 	// time.
-	scanEvery = 5 * time.Second
+	scanEvery = time.Second
 	scanShare = 10
 )
 
@@ -37,6 +38,7 @@ type floor struct {
 type turn struct {
 	position int64
 	messages int
+	at       time.Time
 }
 
 // of gives where a claim is to begin. note must be told what it brought.
@@ -55,6 +57,7 @@ func (f *floors) of(req box.ClaimRequest) (from int64, note func([]claimed)) {
 		f.all[req.Consumer] = own
 	}
 	now := time.Now()
+	own.rise(now)
 	if from = own.from; !now.Before(own.scan) {
 		from = 0
 		own.scan = now.Add(scanEvery)
@@ -84,9 +87,13 @@ func (f *floor) note(all []claimed, last int64) {
 	if len(all) == 0 {
 		return
 	}
-	f.recent = append(f.recent, turn{last, len(all)})
+	f.recent = append(f.recent, turn{last, len(all), time.Now()})
 	f.count += len(all)
-	for f.count-f.recent[0].messages >= floorLag {
+	f.rise(time.Now())
+}
+
+func (f *floor) rise(now time.Time) {
+	for len(f.recent) > 0 && (f.count-f.recent[0].messages >= floorLag || now.Sub(f.recent[0].at) >= floorAge) {
 		f.from = max(f.from, f.recent[0].position)
 		f.count -= f.recent[0].messages
 		f.recent = f.recent[1:]

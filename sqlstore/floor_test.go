@@ -61,3 +61,27 @@ func TestNever08_many_turns_below_the_floor_do_not_wait_for_a_look_each(t *testi
 		}
 	})
 }
+
+// Where handlers are slow, much is leased in front of what is ready: a claim begins
+// behind it, as soon as what it was claimed beside has had its time to be committed.
+func TestFloor_rises_with_time(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queue
+		q.add(1, 100)
+		q.claim(10)
+		begin := func() int64 {
+			from, note := q.floors.of(box.ClaimRequest{Consumer: "c", Limit: 1})
+			note(nil)
+			return from
+		}
+		time.Sleep(floorAge - 1)
+		if from := begin(); from != 0 {
+			t.Errorf("a claim begins at %d, as others may be committed late", from)
+		}
+		time.Sleep(1)
+		begin() // looks at everything
+		if from := begin(); from != 10 {
+			t.Errorf("a claim begins at %d, and 10 have been leased for a while", from)
+		}
+	})
+}

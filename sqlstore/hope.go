@@ -11,9 +11,22 @@ const hopeless = time.Minute
 // A hope is whether messages that arrive are expected to be new. A statement for
 // new ones is cheaper, but a single duplicate fails it, and servers log that: so
 // it is used after a minute without any.
-type hope struct{ dashed atomic.Int64 }
+type hope struct{ dashed atomic.Pointer[time.Time] }
 
-func (h *hope) fresh() bool { return time.Now().UnixNano() >= h.dashed.Load() }
+func (h *hope) fresh() bool {
+	at := h.dashed.Load()
+	return at == nil || time.Since(*at) >= hopeless
+}
 
 // dash says that there was a duplicate.
-func (h *hope) dash() { h.dashed.Store(time.Now().Add(hopeless).UnixNano()) }
+func (h *hope) dash() {
+	now := time.Now()
+	h.dashed.Store(&now)
+}
+
+// hopes reports whether the statement for new messages may be used. Where the
+// driver writes values into statements, the server's log would show payloads.
+func (s *Store) hopes() bool {
+	p, ok := s.db.(Pipeliner)
+	return ok && p.Pipelines() && (&session{store: s}).single("receive_new") && s.hope.fresh()
+}

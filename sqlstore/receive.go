@@ -37,7 +37,7 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 		})
 	}
 	var err error
-	tried := name == "receive" && s.hope.fresh() && (&session{store: s}).single("receive_new")
+	tried := name == "receive" && s.hopes()
 	if tried {
 		err = receive("receive_new")
 	}

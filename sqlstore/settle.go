@@ -95,7 +95,11 @@ func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
 	q := &session{store: s}
 	single, together := q.has("ack") && !s.dialect.SingleWriter, q.has("ack_numbers")
 	var owner, handler boxed
-	numbers := make([]any, 0, len(settlements))
+	values := make([]any, 0, len(settlements)) // grows where they do not end alike
+	row := func(v ...any) []any {
+		values = append(values, v...)
+		return values[len(values)-len(v) : len(values) : len(values)]
+	}
 	for i := range settlements {
 		l := &settlements[i].Lease
 		_, twice := a.at[l.Seq] // then the first one counts, whatever it is
@@ -108,16 +112,16 @@ func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
 		}
 		like := likeOf(&settlements[i])
 		if a.like == nil && together {
-			a.like = &like
+			first := like // only this one outlives the loop
+			a.like = &first
 		}
 		if a.like != nil && like == *a.like {
-			numbers = append(numbers, l.Seq)
-			a.numbers = append(a.numbers, numbers[len(numbers)-1:len(numbers):len(numbers)])
+			a.numbers = append(a.numbers, row(l.Seq))
 			continue
 		}
-		a.rows = append(a.rows, []any{
+		a.rows = append(a.rows, row(
 			l.Seq, owner.of(l.Owner), l.Fence, int64(l.Revision), handler.of(like.handler), like.discarded, like.note,
-		})
+		))
 	}
 	return a, rest
 }
@@ -165,7 +169,7 @@ func (a *acks) scanNumbers(r Rows) error {
 	if err := r.Scan((*countCell)(&n), (*textCell)(&some)); err != nil {
 		return err
 	}
-	if n == len(a.numbers) {
+	if n == len(a.numbers) { // it is one statement: nothing bounds the bytes of a batch there
 		for _, row := range a.numbers {
 			a.apply(row[0].(int64), false)
 		}
@@ -219,18 +223,18 @@ func (a *acks) left(rest []int) []int {
 func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled []box.Settled, rest []int, err error) {
 	a, rest := s.acks(settlements)
 	for i, step := range a.steps() {
-		err := s.one(ctx, "settle", func(q *session) error {
+		failed := s.one(ctx, "settle", func(q *session) error {
 			a.again(step.rows)
 			return q.each(ctx, step.name, step.rows, step.scan, step.more...)
 		})
-		if err == nil {
+		if failed == nil {
 			continue
 		}
 		// Somebody holds one of them: the slow way leaves out just that one. It also
 		// takes over where something is settled already.
 		a.again(step.rows)
-		if s.dialect.Classify(err) != Busy && i == 0 {
-			return nil, nil, err
+		if s.dialect.Classify(failed) != Busy && i == 0 {
+			return nil, nil, failed
 		}
 	}
 	return a.settled, a.left(rest), nil

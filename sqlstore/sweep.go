@@ -14,12 +14,27 @@ func (s *Store) Reap(ctx context.Context, req box.ReapRequest) ([]box.Reaped, er
 	if req.Limit <= 0 {
 		req.Limit = 500
 	}
-	var (
-		reaped  []box.Reaped
-		vacated map[string]bool
-	)
-	err := s.write(ctx, "reap", func(q *session) error {
-		reaped = nil
+	var all []box.Reaped
+	for more := true; more && req.Limit > 0; {
+		var (
+			reaped []box.Reaped
+			err    error
+		)
+		reaped, more, err = s.reap(ctx, req)
+		if err != nil && len(all) == 0 {
+			return nil, err
+		}
+		all, req.Limit = append(all, reaped...), req.Limit-len(reaped)
+	}
+	return all, nil
+}
+
+// reap is one pass. Where claims tell which leases there are, there may be more of
+// them than one pass looks through.
+func (s *Store) reap(ctx context.Context, req box.ReapRequest) (reaped []box.Reaped, more bool, err error) {
+	var vacated map[string]bool
+	err = s.write(ctx, "reap", func(q *session) error {
+		reaped, more = nil, false
 		var writes []write
 		err := q.query(ctx, "expired_leases", func(r Rows) error {
 			var (
@@ -44,15 +59,13 @@ func (s *Store) Reap(ctx context.Context, req box.ReapRequest) ([]box.Reaped, er
 		if vacated, err = q.apply(ctx, writes); err != nil || !q.has("forget_claims") {
 			return err
 		}
-		return q.exec(ctx, "forget_claims", req.Consumer)
+		return q.query(ctx, "forget_claims", func(r Rows) error { return r.Scan((*boolCell)(&more)) }, req.Consumer)
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	for consumer := range vacated {
-		_ = s.fillLanes(ctx, consumer)
-	}
-	return reaped, nil
+	s.fillAll(ctx, vacated)
+	return reaped, more, nil
 }
 
 // Cleanup removes one batch of what is past its retention. See box.Sweeper.

@@ -150,7 +150,7 @@ func (c *demoCommand) open(ctx context.Context, url string) (*demo.Store, error)
 	}
 	longAgo := "0"
 	if o.dialect == postgres.Dialect {
-		longAgo = "'epoch'"
+		longAgo = "'epoch', place = 9" // where leases are looked for by themselves
 	}
 	suspend := "UPDATE " + table("work") + " SET lease_until = " + longAgo + " WHERE consumer = $1 AND stage = 9"
 	store := &demo.Store{

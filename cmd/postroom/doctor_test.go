@@ -321,7 +321,11 @@ func TestTheDoctorSeesMessagesThatAreStuck(t *testing.T) {
 			}
 		}
 		stage := func(id string, stage int) {
-			n := fmt.Sprintf("UPDATE postroom_work SET stage = %d WHERE seq = (SELECT seq FROM postroom_message WHERE id = '%s')", stage, id)
+			place := ""
+			if strings.HasPrefix(db, "postgres") {
+				place = fmt.Sprintf(", place = %d", stage)
+			}
+			n := fmt.Sprintf("UPDATE postroom_work SET stage = %d%s WHERE seq = (SELECT seq FROM postroom_message WHERE id = '%s')", stage, place, id)
 			if _, err := store.db.ExecContext(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}

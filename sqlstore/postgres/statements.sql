@@ -5,8 +5,9 @@ SELECT clock_timestamp();
 
 -- name: bound_waits
 -- For transactions of ours only; user code keeps its own settings. The second
--- bound is for the others: if this program hangs in the middle, its locks go.
-SELECT set_config('lock_timeout', '{{wait}}', true),
+-- bound is for the others: if this program hangs in the middle, its locks go. To
+-- compile our statements takes longer than they do.
+SELECT set_config('lock_timeout', '{{wait}}', true), set_config('jit', 'off', true),
        set_config('idle_in_transaction_session_timeout', ({{wait}} * 2)::text, true);
 
 -- name: brief_waits
@@ -453,46 +454,58 @@ SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m
 FROM {{message}} m WHERE m.seq = ANY($1::bigint[]);
 
 -- name: expired_leases
--- Claims tell where to look.
+-- Claims tell where to look: each by itself, or the planner would read everything
+-- and compare. By an array for the same reason.
 WITH fallen AS MATERIALIZED (
     SELECT low, high FROM {{claim}} WHERE consumer = $1 AND until <= statement_timestamp()
     ORDER BY until LIMIT 1000
 ), lapsed AS MATERIALIZED (
-    SELECT w.seq FROM fallen f
-    JOIN {{work}} w ON w.consumer = $1 AND w.place = 7 AND w.ready_position BETWEEN f.low AND f.high
-    WHERE w.stage = 9 AND w.lease_until <= statement_timestamp()
-    UNION
-    SELECT w.seq FROM fallen f
-    JOIN {{work}} w ON w.consumer = $1 AND w.place = 8 AND w.ready_position BETWEEN f.low AND f.high
-    WHERE w.stage = 9 AND w.lease_until <= statement_timestamp()
-    UNION
-    SELECT w.seq FROM {{work}} w WHERE w.consumer = $1 AND w.place = 9 AND w.lease_until <= statement_timestamp()
+    SELECT w.seq FROM fallen f CROSS JOIN LATERAL (
+        SELECT seq FROM {{work}}
+        WHERE consumer = $1 AND place = 7 AND ready_position BETWEEN f.low AND f.high
+          AND stage = 9 AND lease_until <= statement_timestamp() OFFSET 0
+    ) w
+    UNION ALL
+    SELECT w.seq FROM fallen f CROSS JOIN LATERAL (
+        SELECT seq FROM {{work}}
+        WHERE consumer = $1 AND place = 8 AND ready_position BETWEEN f.low AND f.high
+          AND stage = 9 AND lease_until <= statement_timestamp() OFFSET 0
+    ) w
+    UNION ALL
+    SELECT seq FROM {{work}} WHERE consumer = $1 AND place = 9 AND lease_until <= statement_timestamp()
+    LIMIT 4 * $2
 )
 SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp(), m.source, m.id
-FROM lapsed l JOIN {{work}} w ON w.seq = l.seq JOIN {{message}} m ON m.seq = w.seq
-WHERE w.stage = 9 AND w.lease_until <= statement_timestamp()
+FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
+WHERE w.seq = ANY(ARRAY(SELECT seq FROM lapsed)) AND w.stage = 9 AND w.lease_until <= statement_timestamp()
 ORDER BY w.lease_until, w.seq LIMIT $2
 FOR UPDATE OF w SKIP LOCKED;
 
 -- name: forget_claims
--- Claims of which nothing is leased any more go; the others wait for the first of
--- their leases that may end next.
+-- Claims of which nothing is leased any more go; others wait from now on for the
+-- first of their leases that ends. Gives whether there may be more of them.
 WITH fallen AS MATERIALIZED (
-    SELECT ctid, low, high FROM {{claim}} WHERE consumer = $1 AND until <= statement_timestamp()
+    SELECT ctid AS row, low, high FROM {{claim}} WHERE consumer = $1 AND until <= statement_timestamp()
     ORDER BY until LIMIT 1000
     FOR UPDATE SKIP LOCKED
 ), held AS MATERIALIZED (
-    SELECT f.ctid AS row, least(
+    SELECT f.row, f.low, f.high, least(
         (SELECT min(w.lease_until) FROM {{work}} w
          WHERE w.consumer = $1 AND w.place = 7 AND w.ready_position BETWEEN f.low AND f.high AND w.stage = 9),
         (SELECT min(w.lease_until) FROM {{work}} w
          WHERE w.consumer = $1 AND w.place = 8 AND w.ready_position BETWEEN f.low AND f.high AND w.stage = 9)
     ) AS until FROM fallen f
+), moved AS MATERIALIZED (
+    SELECT * FROM held WHERE until IS NULL OR until > statement_timestamp()
 ), gone AS (
-    DELETE FROM {{claim}} c USING held h WHERE c.ctid = h.row AND h.until IS NULL
+    DELETE FROM {{claim}} c USING moved m WHERE c.ctid = m.row
+), kept AS (
+    INSERT INTO {{claim}} AS c (consumer, until, low, high)
+    SELECT $1, until, low, max(high) FROM moved WHERE until IS NOT NULL GROUP BY until, low
+    ON CONFLICT (consumer, until, low) DO UPDATE SET high = greatest(c.high, excluded.high)
 )
-UPDATE {{claim}} c SET until = h.until FROM held h WHERE c.ctid = h.row AND c.until < h.until;
+SELECT (SELECT count(*) FROM fallen) = 1000 AND EXISTS (SELECT FROM moved);
 
 -- name: extend
 -- A lease that ends earlier than before must be found in time.
@@ -594,7 +607,7 @@ WHERE w.place = 7 AND w.stage = 7 AND ($1 = '' OR w.consumer = $1) ORDER BY w.re
 -- name: table_sizes
 SELECT c.relname, greatest(c.reltuples, 0)::bigint, pg_total_relation_size(c.oid), true
 FROM pg_class c
-WHERE c.oid IN ('{{message}}'::regclass, '{{work}}'::regclass, '{{done}}'::regclass, '{{lane}}'::regclass, '{{audit}}'::regclass)
+WHERE c.oid IN ('{{message}}'::regclass, '{{work}}'::regclass, '{{claim}}'::regclass, '{{done}}'::regclass, '{{lane}}'::regclass, '{{audit}}'::regclass)
 ORDER BY c.relname;
 
 -- name: pause

@@ -1,6 +1,7 @@
 package stores_test
 
 import (
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -152,5 +153,60 @@ func TestReap_keeps_a_claim_until_all_its_leases_are_ended(t *testing.T) {
 		if err := l.DB.QueryRow("SELECT count(*) FROM postroom_claim").Scan(&n); err != nil || n != left {
 			t.Errorf("%d claims are left, want %d: %v", n, left, err)
 		}
+	}
+}
+
+// Two claims that come to wait for the same lease become one.
+func TestReap_goes_on_after_a_lease_was_made_shorter_and_longer(t *testing.T) {
+	l := newLeasing(t, "first", "second")
+	got := l.claim(10 * time.Minute)
+	l.extend(got[0], time.Minute)
+	l.extend(got[0], time.Hour)
+	l.extend(got[1], time.Hour)
+	l.Advance(20 * time.Minute)
+	l.reap(1)
+	l.Advance(time.Hour)
+	l.reap(0, "first", "second")
+}
+
+// Where claims are for a few messages each, there are many.
+func TestReap_looks_through_all_claims_that_have_fallen_due(t *testing.T) {
+	l := newLeasing(t, "late")
+	l.claim(time.Minute)
+	l.Advance(2 * time.Minute)
+	_, err := l.DB.Exec(`INSERT INTO postroom_claim SELECT 'c', statement_timestamp() - interval '1 hour', -n, -n FROM generate_series(1, 2500) n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.reap(0, "late")
+}
+
+// whole is a plan that reads all of a large table.
+var whole = regexp.MustCompile(`"Seq Scan"[^}]*"Relation Name": "postroom_(work|message)"`)
+
+// What is ready costs reaping nothing: the planner must not read all of it.
+func TestReap_reads_only_what_claims_lead_to(t *testing.T) {
+	seen := &traced{names: []string{"expired_leases", "forget_claims"}}
+	pool, store := seen.open(t)
+	fill(t, store, 1)
+	for _, statement := range []string{
+		`INSERT INTO postroom_work (seq, position, ready_position, last_seen, attempt, lost, revision, guard, place, consumer, topic, grp, last_error, stage, owner, fence)
+		 SELECT -n, -n, -n, w.last_seen, 0, 0, 1, 0, 7, 'c', 't', '', '', 7, '', 0 FROM generate_series(1, 200000) n, postroom_work w`,
+		`ANALYZE postroom_work`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := store.(box.Sweeper).Reap(t.Context(), box.ReapRequest{Consumer: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range seen.all {
+		if c := explained(t, pool, d); whole.MatchString(c.plan) {
+			t.Errorf("reads everything: %.40s %s", d.SQL, c.plan)
+		}
+	}
+	if len(seen.all) != 2 {
+		t.Errorf("%d statements", len(seen.all))
 	}
 }

@@ -168,6 +168,7 @@ type cost struct {
 	Hit     int `json:"Shared Hit Blocks"`
 	Read    int `json:"Shared Read Blocks"`
 	Records int `json:"WAL Records"`
+	plan    string
 }
 
 func (c cost) blocks() int { return c.Hit + c.Read }
@@ -188,5 +189,6 @@ func explained(t *testing.T, pool *pgxpool.Pool, d pgx.TraceQueryStartData) cost
 	if err := json.Unmarshal(text, &plans); err != nil {
 		t.Fatal(err)
 	}
+	plans[0].Plan.plan = string(text)
 	return plans[0].Plan
 }

@@ -47,6 +47,8 @@ type Open struct {
 	DB *sql.DB
 	// Tables begins the name of each table: schema, prefix, underscore.
 	Tables string
+	// Claims: leases are found by the claims that made them.
+	Claims bool
 }
 
 // Harness is what the suite needs.
@@ -143,7 +145,7 @@ func Ready(t testing.TB, store Store, err error, db *sql.DB, opts sqlstore.Optio
 		}
 		tables = schema + "." + tables
 	}
-	return Open{Store: store, DB: db, Tables: tables, Advance: shift(t, db, tables, minus)}
+	return Open{Store: store, DB: db, Tables: tables, Advance: shift(t, db, tables, minus), Claims: minus == PostgresShift}
 }
 
 // How a column of times goes back by some microseconds.
@@ -190,7 +192,11 @@ func shift(t testing.TB, db *sql.DB, tables, minus string) func(time.Duration) {
 // Clear empties a database, which is faster than a fresh one.
 func (o Open) Clear(t testing.TB) {
 	t.Helper()
-	for _, table := range []string{"work", "done", "message", "lane", "audit", "total", "pause"} {
+	all := []string{"work", "done", "message", "lane", "audit", "total", "pause"}
+	if o.Claims {
+		all = append(all, "claim")
+	}
+	for _, table := range all {
 		if _, err := o.DB.ExecContext(context.Background(), "DELETE FROM "+o.Tables+table); err != nil {
 			t.Fatalf("clear %s: %v", table, err)
 		}

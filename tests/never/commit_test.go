@@ -14,7 +14,7 @@ import (
 )
 
 // committing is what commits when a statement does so by itself where it can: on
-// PostgreSQL, "receive" and "ack" are their own commits, and so is "receive" on
+// PostgreSQL, "receive" and "ack_numbers" are their own commits, and so is "receive" on
 // MariaDB.
 func (w *world) committing(statement string) string {
 	if w.postgres() || (w.mysql() && statement == "receive") {
@@ -64,7 +64,7 @@ func TestNever02_commit_reply_lost_on_settle(t *testing.T) {
 			onServers(t, func(t *testing.T, w *world) {
 				w.receive(message("a"))
 				m := w.claimOne("w", "a")
-				w.lot.Fail(when, w.committing("ack"), 1, park.ErrLost)
+				w.lot.Fail(when, w.committing("ack_numbers"), 1, park.ErrLost)
 				ack := []box.Settlement{{Lease: m.Lease, Verb: box.Ack}}
 				_, err := w.store.Settle(t.Context(), nil, ack)
 				wants(t, err, postroom.ErrUnknown)

@@ -79,7 +79,7 @@ func TestNever14_worker_backs_off_from_a_server_whose_disk_is_full_and_recovers(
 		w.outage(func() (end func()) {
 			full := &pgconn.PgError{Severity: "ERROR", Code: "53100", Message: "could not extend file: No space left on device"}
 			var ends []func()
-			for _, write := range []string{"receive", "insert_message", "insert_work", "claim", "claim_suspect", "ack", "update_work", "insert_done", "extend", "INSERT INTO effect"} {
+			for _, write := range []string{"receive", "insert_message", "insert_work", "claim", "claim_suspect", "ack", "ack_numbers", "update_work", "insert_done", "extend", "INSERT INTO effect"} {
 				ends = append(ends, p.lot.FailAll(write, full).Cancel)
 			}
 			return func() {

@@ -79,7 +79,7 @@ WITH bound AS MATERIALIZED (
     INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, retry, next, expires,
                           owner, fence, lease_until, guard, revision, last_error, last_seen)
     SELECT seq, consumer, topic, grp, stage, stage,
-           seq, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
+           CASE WHEN grp <> '' THEN seq END, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
     FROM fresh,
          LATERAL (SELECT CASE WHEN due_at > statement_timestamp() THEN CASE grp WHEN '' THEN 3 ELSE 4 END
                               ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END AS stage) s
@@ -112,7 +112,7 @@ WITH bound AS MATERIALIZED (
     INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, retry, next, expires,
                           owner, fence, lease_until, guard, revision, last_error, last_seen)
     SELECT seq, consumer, topic, '', stage, stage,
-           seq, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
+           NULL, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
     FROM fresh, LATERAL (SELECT CASE WHEN due_at > statement_timestamp() THEN 3 ELSE 7 END AS stage) s
 )
 SELECT array_to_string(n, ','), NULL, false, statement_timestamp() FROM numbers;
@@ -147,7 +147,7 @@ WITH bound AS MATERIALIZED (
     INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, retry, next, expires,
                           owner, fence, lease_until, guard, revision, last_error, last_seen)
     SELECT seq, consumer, topic, grp, stage, stage,
-           seq, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
+           CASE WHEN grp <> '' THEN seq END, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
     FROM fresh,
          LATERAL (SELECT CASE WHEN due_at > statement_timestamp() THEN CASE grp WHEN '' THEN 3 ELSE 4 END
                               ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END AS stage) s
@@ -199,7 +199,7 @@ SELECT count(*), CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(
 -- A statement of its own after the insert: inside the same one it would not see
 -- what the insert conflicted with.
 SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.hash_alg, m.digest, statement_timestamp(),
-       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
        d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k(consumer, source, id)
@@ -208,7 +208,7 @@ LEFT JOIN {{work}} w ON w.seq = m.seq
 LEFT JOIN {{done}} d ON d.seq = m.seq;
 
 -- name: lock_work
-SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp()
 FROM {{work}} w WHERE w.seq = ANY($1::bigint[]) ORDER BY w.seq FOR UPDATE SKIP LOCKED;
 
@@ -475,7 +475,7 @@ WITH fallen AS MATERIALIZED (
     SELECT seq FROM {{work}} WHERE consumer = $1 AND place = 9 AND lease_until <= statement_timestamp()
     LIMIT 4 * $2
 )
-SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp(), m.source, m.id
 FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
 WHERE w.seq = ANY(ARRAY(SELECT seq FROM lapsed)) AND w.stage = 9 AND w.lease_until <= statement_timestamp()
@@ -535,7 +535,7 @@ UPDATE {{done}} SET purged = true WHERE seq = ANY($1::bigint[]);
 -- name: get
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
-       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
        d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
 FROM {{message}} m LEFT JOIN {{work}} w ON w.seq = m.seq LEFT JOIN {{done}} d ON d.seq = m.seq
@@ -544,7 +544,7 @@ WHERE m.consumer = $1 AND m.source = $2 AND m.id = $3;
 -- name: list_live
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN $7 THEN m.payload END, CASE WHEN $7 THEN m.headers::text END, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
-       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
        NULL::bigint, NULL, NULL::timestamptz, NULL::int, NULL, NULL::int, NULL::boolean, NULL::boolean, NULL, NULL::bigint, NULL::timestamptz, NULL::boolean
 FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
@@ -570,7 +570,7 @@ ORDER BY d.seq LIMIT $8;
 -- name: list_all
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN $7 THEN m.payload END, CASE WHEN $7 THEN m.headers::text END, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
-       w.seq, w.consumer, w.topic, w.grp, w.stage, w.position, w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
+       w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
        w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
        d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
 FROM {{message}} m LEFT JOIN {{work}} w ON w.seq = m.seq LEFT JOIN {{done}} d ON d.seq = m.seq

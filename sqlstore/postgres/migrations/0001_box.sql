@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS {{message}} (
 -- go: a claim leaves it as it was, and so writes no index.
 CREATE TABLE IF NOT EXISTS {{work}} (
     seq            bigint PRIMARY KEY,
-    position       bigint NOT NULL,
+    position       bigint, -- NULL: seq
     ready_position bigint NOT NULL,
     last_seen      timestamptz NOT NULL,
     due            timestamptz,
@@ -55,7 +55,7 @@ CREATE TABLE IF NOT EXISTS {{work}} (
     -- is not written to the log.
     stage          smallint NOT NULL,
     owner          text COLLATE "C" NOT NULL,
-    fence          bigint NOT NULL,
+    fence          integer NOT NULL,
     lease_until    timestamptz
 ) WITH (fillfactor = 45, vacuum_truncate = off);
 
@@ -82,9 +82,9 @@ CREATE TABLE IF NOT EXISTS {{claim}} (
 -- How it ended. A row here is the token of retention.
 CREATE TABLE IF NOT EXISTS {{done}} (
     seq        bigint PRIMARY KEY,
-    fence      bigint NOT NULL,
     done_at    timestamptz NOT NULL,
     last_seen  timestamptz NOT NULL,
+    fence      integer NOT NULL,
     runs       integer NOT NULL,
     revision   integer NOT NULL,
     superseded boolean NOT NULL,

@@ -14,10 +14,12 @@ const (
 	floorLag = 2000
 	floorAge = time.Second
 	// scanEvery is how often a claim looks at everything that is ready, for what
-	// took its turn long before it was committed. It costs at most a tenth of the
-	// time.
+	// took its turn long before it was committed; one that looks for what fell due
+	// does so each time, if it is cheap: there are some of these in a second. All in
+	// all it costs at most a tenth of the time.
 	scanEvery = time.Second
 	scanShare = 10
+	cheap     = 50 * time.Millisecond
 )
 
 // floors are where the claims of each consumer begin.
@@ -32,6 +34,7 @@ type floor struct {
 	recent []turn
 	count  int       // messages in recent
 	scan   time.Time // when to look at everything again
+	spare  time.Time // from when on that costs no more than it may
 }
 
 // A turn is the last one of a claim of so many messages.
@@ -58,7 +61,7 @@ func (f *floors) of(req box.ClaimRequest) (from int64, note func([]claimed)) {
 	}
 	now := time.Now()
 	own.rise(now)
-	if from = own.from; !now.Before(own.scan) {
+	if from = own.from; !now.Before(own.scan) || (!req.ReadyOnly && !now.Before(own.spare)) {
 		from = 0
 		own.scan = now.Add(scanEvery)
 	}
@@ -66,7 +69,11 @@ func (f *floors) of(req box.ClaimRequest) (from int64, note func([]claimed)) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if from == 0 {
-			own.scan = now.Add(max(scanEvery, scanShare*time.Since(now)))
+			cost := time.Since(now)
+			own.scan = now.Add(max(scanEvery, scanShare*cost))
+			if own.spare = now; cost > cheap {
+				own.spare = own.scan
+			}
 		}
 		last := lastTurn(all)
 		if from == 0 && len(all) == req.Limit && last < own.from {

@@ -24,7 +24,7 @@ func (q *queue) add(first, last int64) {
 
 // claim takes what a claim finds from its floor on.
 func (q *queue) claim(limit int) int {
-	from, note := q.floors.of(box.ClaimRequest{Consumer: "c", Limit: limit})
+	from, note := q.floors.of(box.ClaimRequest{Consumer: "c", Limit: limit, ReadyOnly: true})
 	at, _ := slices.BinarySearch(q.ready, from)
 	n := min(limit, len(q.ready)-at)
 	all := make([]claimed, n)
@@ -70,7 +70,7 @@ func TestFloor_rises_with_time(t *testing.T) {
 		q.add(1, 100)
 		q.claim(10)
 		begin := func() int64 {
-			from, note := q.floors.of(box.ClaimRequest{Consumer: "c", Limit: 1})
+			from, note := q.floors.of(box.ClaimRequest{Consumer: "c", Limit: 1, ReadyOnly: true})
 			note(nil)
 			return from
 		}
@@ -82,6 +82,24 @@ func TestFloor_rises_with_time(t *testing.T) {
 		begin() // looks at everything
 		if from := begin(); from != 10 {
 			t.Errorf("a claim begins at %d, and 10 have been leased for a while", from)
+		}
+	})
+}
+
+// A look for what fell due finds what was committed late, too: polls are counted on.
+func TestFloor_is_left_by_a_look_for_what_fell_due(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queue
+		q.add(2, 100)
+		q.claim(10)
+		time.Sleep(scanEvery)
+		q.claim(10) // looks at everything
+		q.claim(10)
+		q.add(1, 1)
+		from, note := q.floors.of(box.ClaimRequest{Consumer: "c", Limit: 1})
+		note(nil)
+		if from != 0 {
+			t.Errorf("it begins at %d", from)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func pgHandler(started func(message)) postroom.TxHandler {
 
 func (p *postroomPg) reset(ctx context.Context) error { return resetPostroom(ctx, p.pgDatabase) }
 
-const truncatePostroom = "TRUNCATE postroom_message, postroom_work, postroom_done, postroom_lane, postroom_total, bench_effect"
+const truncatePostroom = "TRUNCATE postroom_message, postroom_work, postroom_claim, postroom_done, postroom_lane, postroom_total, bench_effect"
 
 func resetPostroom(ctx context.Context, d *pgDatabase) error { return d.execute(ctx, truncatePostroom) }
 

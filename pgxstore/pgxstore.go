@@ -158,6 +158,9 @@ func newPoolDB(pool *pgxpool.Pool) *poolDB {
 	return &poolDB{runner{pool, route.find}, pool, route}
 }
 
+// Discreet: see sqlstore.Discreet.
+func (d *poolDB) Discreet() bool { return d.route.discreet() }
+
 // Pool: see sqlstore.Pooled.
 func (d *poolDB) Pool() any { return d.pool }
 

@@ -89,6 +89,12 @@ func (p *poolWay) find(ctx context.Context) (way, error) {
 	return w, err
 }
 
+// discreet reports whether values go beside the statements, not within them.
+func (p *poolWay) discreet() bool {
+	w := p.found.Load()
+	return w != nil && !w.undescribed
+}
+
 // pipelines reports whether a batch can go as the pool is set: pgx has no other
 // mode for those.
 func (p *poolWay) pipelines() bool {

@@ -43,6 +43,10 @@ func samePool(a, b DB) bool {
 	return a == b
 }
 
+// A Discreet DB tells whether values go to the server beside the statements: a
+// server logs a statement that fails, and no payload may be in it.
+type Discreet interface{ Discreet() bool }
+
 // A Pipeliner is a DB that can run several statements with one round trip and
 // one commit.
 type Pipeliner interface {

@@ -24,9 +24,8 @@ func (h *hope) dash() {
 	h.dashed.Store(&now)
 }
 
-// hopes reports whether the statement for new messages may be used. Where the
-// driver writes values into statements, the server's log would show payloads.
+// hopes reports whether the statement for new messages may be used, which may fail.
 func (s *Store) hopes() bool {
-	p, ok := s.db.(Pipeliner)
-	return ok && p.Pipelines() && (&session{store: s}).single("receive_new") && s.hope.fresh()
+	d, ok := s.db.(Discreet)
+	return ok && d.Discreet() && (&session{store: s}).single("receive_new") && s.hope.fresh()
 }

@@ -36,15 +36,13 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 			return err
 		})
 	}
-	var err error
-	tried := name == "receive" && s.hopes()
-	if tried {
-		err = receive("receive_new")
+	hopeful := name
+	if name == "receive" && s.hopes() {
+		hopeful = "receive_new"
 	}
-	if tried && s.dialect.Classify(err) == Refused {
-		s.hope.dash() // by what is known already, unless the other way says more
-	}
-	if !tried || s.dialect.Classify(err) == Refused {
+	err := receive(hopeful)
+	if hopeful != name && s.dialect.Classify(err) == Refused {
+		s.hope.dash()
 		err = receive(name)
 	}
 	if len(known) > 0 {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/postroom/postroom"
 	"github.com/postroom/postroom/box"
 )
@@ -41,4 +43,15 @@ func TestReceive_hopes_for_new_messages_until_there_was_a_duplicate(t *testing.T
 	put("accepted duplicate accepted postroom:receive_new postroom:receive ", 3, 2, 4)
 	put("accepted postroom:receive ", 5)
 	put("duplicate duplicate duplicate duplicate duplicate postroom:receive ", 5, 4, 3, 2, 1)
+}
+
+// In the simple protocol values are part of the statement, which the server would
+// log with the error.
+func TestReceive_hopes_for_nothing_where_statements_carry_payloads(t *testing.T) {
+	seen := &traced{names: []string{"receive", "receive_new"}, mode: pgx.QueryExecModeSimpleProtocol}
+	_, store := seen.open(t)
+	fill(t, store, 1)
+	if len(seen.all) != 1 || !strings.HasPrefix(seen.all[0].SQL, "/* postroom:receive */") {
+		t.Errorf("%d statements: %+v", len(seen.all), seen.all)
+	}
 }

@@ -26,6 +26,9 @@ type Dialect struct {
 	BatchBytes int
 	// Singles are statements that take one row at a time all the same.
 	Singles map[string]bool
+	// Widths are how many messages the statements insert_messages_N take, from the
+	// widest down to 1. Nil: there are none.
+	Widths []int
 	// Fill writes arguments into a statement, where drivers need a round trip more
 	// to pass them. Nil: they are passed.
 	Fill func(text string, args []any) string

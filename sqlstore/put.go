@@ -270,11 +270,15 @@ func (q *session) putRound(ctx context.Context, round []intake) ([]intake, error
 	if err != nil {
 		return nil, err
 	}
-	writes, err := q.insert(ctx, "insert_message", absent, byKey)
+	writes, err := q.insert(ctx, absent, byKey)
 	if err != nil {
 		return nil, err
 	}
 	known, left, err := q.putKnown(ctx, round, byKey)
+	if err != nil {
+		return nil, err
+	}
+	writes, err = q.queueWide(ctx, writes, known)
 	if err != nil {
 		return nil, err
 	}
@@ -284,13 +288,16 @@ func (q *session) putRound(ctx context.Context, round []intake) ([]intake, error
 
 // insert stores the messages that are new, takes them out of byKey, and gives
 // what belongs to them besides.
-func (q *session) insert(ctx context.Context, name string, round []intake, byKey map[postroom.Key]intake) ([]write, error) {
+func (q *session) insert(ctx context.Context, round []intake, byKey map[postroom.Key]intake) ([]write, error) {
+	if len(round) > 0 && q.store.dialect.Widths != nil {
+		return q.insertWide(ctx, round, byKey)
+	}
 	rows, err := q.messageRows(ctx, round)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	var writes []write
-	err = q.insertRows(ctx, name, rows, func(r Rows) error {
+	err = q.insertRows(ctx, "insert_message", rows, func(r Rows) error {
 		var (
 			seq int64
 			key postroom.Key
@@ -446,7 +453,7 @@ func (q *session) arriveAgain(ctx context.Context, forgotten []intake) ([]write,
 	for i, in := range forgotten {
 		byKey[in.put.Message.Key()], ended[i] = in, *in.result
 	}
-	writes, err := q.insert(ctx, "insert_message", forgotten, byKey)
+	writes, err := q.insert(ctx, forgotten, byKey)
 	for i, in := range forgotten {
 		in.result.Lost = ended[i].Lost
 	}

@@ -114,6 +114,40 @@ var receiveCases = []entry{
 		equal(c, accepted, 500, "500 different messages are 500 accepted ones")
 		equal(c, len(c.claim(1000)), 500, "and all of them are ready")
 	}},
+	{"IBX-014_known_messages_leave_gaps_in_a_batch", func(c *suite) {
+		// 95 messages take a statement of each width.
+		known := map[int]bool{0: true, 31: true, 32: true, 40: true, 94: true}
+		for i := range 95 {
+			if known[i] {
+				c.receive("m" + number(i))
+			}
+		}
+		later := c.now().Add(time.Hour)
+		var puts []box.Put
+		var ready []string
+		for i := range 95 {
+			switch id := "m" + number(i); {
+			case known[i]:
+				puts = append(puts, c.putting(box.Queue, id))
+			case i%10 == 3:
+				puts = append(puts, c.putting(box.Queue, id, dueAt(later), group("g")))
+			case i%10 == 5:
+				puts = append(puts, c.putting(box.Queue, id, dueAt(later)))
+			default:
+				puts = append(puts, c.putting(box.Queue, id))
+				ready = append(ready, id)
+			}
+		}
+		c.equalOutcomes(c.puts(puts...), known)
+		c.expect("m"+number(3), "deferred", "it is due in an hour, in its group")
+		c.expect("m"+number(5), "scheduled", "it is due in an hour")
+		got := c.claim(100)
+		equal(c, ids(got)[:5], []string{"m" + number(0), "m" + number(31), "m" + number(32), "m" + number(40), "m" + number(94)}, "these came first")
+		equal(c, ids(got)[5:], ready, "the others are in the order of the batch")
+		for _, m := range got {
+			equal(c, string(m.Payload), "payload of "+m.ID, "each has its own content")
+		}
+	}},
 	{"IBX-021_topics_are_case_sensitive", func(c *suite) {
 		c.receive("a", topic("Order.Created"))
 		c.receive("b", topic("order.created"))
@@ -190,4 +224,17 @@ var receiveCases = []entry{
 		equal(c, len(c.get("a").Hash), 0, "the old hash is not that of the new content")
 		c.is(!c.receive("a", payload("new"), hashed("new", "sha256")).Mismatch, "the new content's hash is adopted")
 	}},
+}
+
+// equalOutcomes wants those that are known to be duplicates, and the others to be
+// accepted.
+func (c *suite) equalOutcomes(results []box.PutResult, known map[int]bool) {
+	c.Helper()
+	for i, res := range results {
+		want := postroom.Accepted
+		if known[i] {
+			want = postroom.Duplicate
+		}
+		equal(c, res.Outcome, want, "message "+number(i)+" of the batch")
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -23,10 +24,11 @@ var files embed.FS
 // use one file.
 var Dialect = &sqlstore.Dialect{
 	Name:         "sqlite",
-	Statements:   statements,
+	Statements:   statements + inserts(),
 	Migrations:   migrations(),
 	Batch:        list,
 	Singles:      singles,
+	Widths:       widths,
 	Prepares:     prepares,
 	Value:        value,
 	Classify:     Classify,
@@ -39,15 +41,38 @@ var Dialect = &sqlstore.Dialect{
 // To take them out of JSON would cost more than to run a prepared statement for
 // each row.
 var singles = map[string]bool{
-	"insert_message": true, "lookup": true, "insert_work": true, "update_work": true, "insert_done": true,
+	"lookup": true, "insert_work": true, "update_work": true, "insert_done": true,
 	"update_content": true, "adopt_hash": true, "vacate_lanes": true, "lane_heads": true, "arrive": true, "ready": true,
 	"insert_lanes": true, "lock_lanes": true, "arrivals": true, "lower_hint": true, "lowest_queued": true, "set_heads": true,
 	"delete_lanes": true, "extend": true, "insert_audit": true, "count": true,
 }
 
+// widths let any number of messages be inserted with few statements that are kept
+// prepared. Wider ones bring nothing more, and old builds bind 999 values at most.
+var widths = []int{32, 16, 8, 4, 2, 1}
+
+// inserts are the statements insert_messages_N. Their parameters have no numbers:
+// drivers look up a number by its text.
+func inserts() string {
+	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+	var text strings.Builder
+	for _, n := range widths {
+		fmt.Fprintf(&text, `
+-- name: insert_messages_%d
+INSERT INTO {{message}} (first_seen, seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
+                         digest, due_at, expires_at, occurred_at, correlation_id, causation_id, revision)
+VALUES %s%s
+ON CONFLICT (consumer, source, id) DO NOTHING;
+`, n, strings.Repeat(row+", ", n-1), row)
+	}
+	return text.String()
+}
+
 // prepares are the statements of the hot path.
 var prepares = []string{
-	"begin", "clock", "insert_message", "positions", "lookup", "lock_work", "exists_work", "insert_work", "update_work", "delete_work",
+	"insert_messages_32", "insert_messages_16", "insert_messages_8", "insert_messages_4", "insert_messages_2", "insert_messages_1",
+	"stored", "insert_work_span",
+	"begin", "clock", "positions", "lookup", "lock_work", "exists_work", "insert_work", "update_work", "delete_work",
 	"ack", "ack_span", "delete_work_span", "changes", "insert_done", "peek", "claim", "lease", "lease_span", "enqueue", "arrive", "ready", "arrivals", "lock_lanes", "insert_lanes",
 	"vacant_lanes", "lowest_queued", "set_heads", "vacate_lanes", "lane_heads", "extend",
 }

@@ -13,13 +13,21 @@ UPDATE {{sequence}} SET n = n WHERE false;
 -- name: clock
 SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000;
 
--- name: insert_message
-INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
-                         digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-        CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, 1)
-ON CONFLICT (consumer, source, id) DO NOTHING
-RETURNING seq, consumer, source, id, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000;
+-- name: stored
+-- How many messages of a span there are.
+SELECT count(*) FROM {{message}} WHERE seq BETWEEN ?1 AND ?2;
+
+-- name: stored_numbers
+SELECT seq FROM {{message}} WHERE seq BETWEEN ?1 AND ?2;
+
+-- name: insert_work_span
+-- insert_work for messages that are to be queued, as they stand there.
+INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
+                      owner, fence, lease_until, guard, revision, last_error, last_seen)
+SELECT seq, consumer, topic, grp,
+       CASE WHEN due_at > first_seen THEN CASE grp WHEN '' THEN 3 ELSE 4 END ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END,
+       seq, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', first_seen
+FROM {{message}} WHERE seq BETWEEN ?1 AND ?2;
 
 -- name: ack
 -- insert_done for plain leases that are current and whose content is; delete_work

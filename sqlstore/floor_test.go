@@ -103,3 +103,37 @@ func TestFloor_is_left_by_a_look_for_what_fell_due(t *testing.T) {
 		}
 	})
 }
+
+// Behind an old snapshot there may be a great deal in front of what is ready, which
+// each further claim would walk through until the floor has risen.
+func TestFloor_rises_at_once_after_a_look_that_took_long(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f floors
+		begin := func(took time.Duration, turns ...int64) int64 {
+			from, note := f.of(box.ClaimRequest{Consumer: "c", Limit: 10, ReadyOnly: true})
+			time.Sleep(took)
+			var all []claimed
+			for _, n := range turns {
+				all = append(all, claimed{turn: n})
+			}
+			note(all)
+			return from
+		}
+		begin(cheap)
+		begin(cheap, 500_002, 500_001)
+		if from := begin(10*cheap, 500_005, 500_003, 500_004); from != 0 {
+			t.Errorf("a claim begins at %d after looks that were cheap", from)
+		}
+		if from := begin(0); from != 500_003-floorLag {
+			t.Errorf("a claim begins at %d after one that took long to find 500003", from)
+		}
+		time.Sleep(10*cheap*scanShare - 11*cheap)
+		if from := begin(0); from == 0 {
+			t.Error("looks at everything take more than their share")
+		}
+		time.Sleep(11 * cheap)
+		if from := begin(0); from != 0 {
+			t.Errorf("a claim begins at %d, though it is time to look at everything", from)
+		}
+	})
+}

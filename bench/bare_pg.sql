@@ -29,7 +29,7 @@ WITH picked AS MATERIALIZED (
     ORDER BY ready_position LIMIT $1 FOR UPDATE SKIP LOCKED
 ), leased AS (
     UPDATE postroom_work w SET stage = 9, owner = $2, fence = fence + 1, lease_until = statement_timestamp() + $3::bigint * interval '1 microsecond'
-    FROM picked WHERE w.ctid = picked.row
+    WHERE w.ctid = ANY(ARRAY(SELECT row FROM picked))
     RETURNING w.seq, w.lease_until, w.ready_position
 ), noted AS (
     INSERT INTO postroom_claim (consumer, until, low, high)

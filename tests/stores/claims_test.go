@@ -182,7 +182,30 @@ func TestReap_looks_through_all_claims_that_have_fallen_due(t *testing.T) {
 }
 
 // whole is a plan that reads all of a large table.
-var whole = regexp.MustCompile(`"Seq Scan"[^}]*"Relation Name": "postroom_(work|message)"`)
+var (
+	whole     = regexp.MustCompile(`"Seq Scan"[^}]*"Relation Name": "postroom_(work|message)"`)
+	wholeWork = regexp.MustCompile(`"Seq Scan"[^}]*"Relation Name": "postroom_work"`)
+)
+
+// A batch is leased by where its rows are: to join them, the planner would read all
+// of a table of middle size.
+func TestClaim_reads_only_what_it_leases(t *testing.T) {
+	seen := &traced{names: []string{"claim"}}
+	pool, store := seen.open(t)
+	fill(t, store, 2000)
+	if _, err := pool.Exec(t.Context(), "ANALYZE"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Claim(t.Context(), box.ClaimRequest{Consumer: "c", Owner: "w", Lease: time.Hour, Limit: 500}); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen.all) != 1 {
+		t.Fatalf("%d statements", len(seen.all))
+	}
+	if c := explained(t, pool, seen.all[0]); wholeWork.MatchString(c.plan) {
+		t.Errorf("reads everything: %s", c.plan)
+	}
+}
 
 // What is ready costs reaping nothing: the planner must not read all of it.
 func TestReap_reads_only_what_claims_lead_to(t *testing.T) {

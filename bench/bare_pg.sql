@@ -3,24 +3,24 @@
 
 -- name: receive
 WITH new AS (
-    INSERT INTO postroom_message (seq, consumer, source, id, grp, topic, payload, hash_alg, correlation_id, causation_id, first_seen, revision)
-    VALUES (nextval('postroom_sequence'), 'bench', 'bench', $1, '', 'bench', $2, '', '', '', statement_timestamp(), 1)
+    INSERT INTO postroom_message (seq, consumer, source, id, grp, topic, payload, first_seen, revision)
+    VALUES (nextval('postroom_sequence'), 'bench', 'bench', $1, '', 'bench', $2, statement_timestamp(), 1)
     ON CONFLICT (consumer, source, id) DO NOTHING
     RETURNING seq
 )
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', '', 7, 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp() FROM new;
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, ready_position, attempt, owner, fence, guard, revision, last_error)
+SELECT seq, 'bench', 'bench', '', 7, 7, seq, 0, '', 0, 0, 1, '' FROM new;
 
 -- name: receive_all
 WITH new AS (
-    INSERT INTO postroom_message (seq, consumer, source, id, grp, topic, payload, hash_alg, correlation_id, causation_id, first_seen, revision)
-    SELECT nextval('postroom_sequence'), 'bench', 'bench', i.id, '', 'bench', i.payload, '', '', '', statement_timestamp(), 1
+    INSERT INTO postroom_message (seq, consumer, source, id, grp, topic, payload, first_seen, revision)
+    SELECT nextval('postroom_sequence'), 'bench', 'bench', i.id, '', 'bench', i.payload, statement_timestamp(), 1
     FROM unnest($1::text[], $2::bytea[]) AS i(id, payload)
     ON CONFLICT (consumer, source, id) DO NOTHING
     RETURNING seq
 )
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', '', 7, 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp() FROM new;
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, ready_position, attempt, owner, fence, guard, revision, last_error)
+SELECT seq, 'bench', 'bench', '', 7, 7, seq, 0, '', 0, 0, 1, '' FROM new;
 
 -- name: claim
 WITH picked AS MATERIALIZED (
@@ -41,14 +41,14 @@ SELECT m.seq, m.id, m.payload FROM leased JOIN postroom_message m USING (seq);
 WITH gone AS (
     DELETE FROM postroom_work WHERE seq = ANY($1) AND stage = 9 AND owner = $2 RETURNING seq, fence
 )
-INSERT INTO postroom_done (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
-SELECT seq, 'bench', statement_timestamp(), 1, 'bench', 1, false, false, '', fence, statement_timestamp(), false FROM gone;
+INSERT INTO postroom_done (seq, consumer, done_at, handler, revision, superseded, discarded, note, fence, purged)
+SELECT seq, 'bench', statement_timestamp(), 'bench', 1, false, false, '', fence, false FROM gone;
 
 -- name: reap
 WITH fallen AS (
     DELETE FROM postroom_claim WHERE consumer = 'bench' AND until <= statement_timestamp() RETURNING low, high
 )
-UPDATE postroom_work w SET stage = 7, ready_position = nextval('postroom_sequence'), owner = '', lease_until = NULL, lost = lost + 1
+UPDATE postroom_work w SET stage = 7, ready_position = nextval('postroom_sequence'), owner = '', lease_until = NULL, lost = coalesce(lost, 0) + 1
 FROM fallen f
 WHERE w.consumer = 'bench' AND w.place = 7 AND w.ready_position BETWEEN f.low AND f.high
   AND w.stage = 9 AND w.lease_until <= statement_timestamp();
@@ -82,5 +82,5 @@ WITH gone AS (
 ), vacant AS (
     UPDATE postroom_lane l SET head = NULL FROM gone WHERE l.consumer = 'bench' AND l.grp = gone.grp AND l.head = gone.seq
 )
-INSERT INTO postroom_done (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
-SELECT seq, 'bench', statement_timestamp(), 1, 'bench', 1, false, false, '', fence, statement_timestamp(), false FROM gone;
+INSERT INTO postroom_done (seq, consumer, done_at, handler, revision, superseded, discarded, note, fence, purged)
+SELECT seq, 'bench', statement_timestamp(), 'bench', 1, false, false, '', fence, false FROM gone;

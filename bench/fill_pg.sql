@@ -4,33 +4,33 @@
 SELECT setval('postroom_sequence', nextval('postroom_sequence') + {{n}}) - {{n}};
 
 -- name: message
-INSERT INTO postroom_message (seq, consumer, source, id, grp, topic, payload, hash_alg, correlation_id, causation_id, first_seen, revision)
-SELECT seq, 'bench', 'fill', lpad(seq::text, 36, '0'), {{group}}, 'bench', convert_to(repeat('abcdefgh', 32), 'UTF8'), '', '', '', statement_timestamp(), 1
+INSERT INTO postroom_message (seq, consumer, source, id, grp, topic, payload, first_seen, revision)
+SELECT seq, 'bench', 'fill', lpad(seq::text, 36, '0'), {{group}}, 'bench', convert_to(repeat('abcdefgh', 32), 'UTF8'), statement_timestamp(), 1
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: ready
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', {{group}}, 7, 7, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp()
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, ready_position, attempt, owner, fence, guard, revision, last_error)
+SELECT seq, 'bench', 'bench', {{group}}, 7, 7, seq, 0, '', 0, 0, 1, ''
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: arrived
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', {{group}}, 5, 5, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp()
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, owner, fence, guard, revision, last_error)
+SELECT seq, 'bench', 'bench', {{group}}, 5, 5, seq, seq, 0, '', 0, 0, 1, ''
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: queued
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', {{group}}, 6, 6, seq, seq, 0, 0, '', 0, 0, 1, '', statement_timestamp()
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, owner, fence, guard, revision, last_error)
+SELECT seq, 'bench', 'bench', {{group}}, 6, 6, seq, seq, 0, '', 0, 0, 1, ''
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: scheduled
-INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, next, owner, fence, guard, revision, last_error, last_seen)
-SELECT seq, 'bench', 'bench', {{group}}, 3, 3, seq, seq, 0, 0, statement_timestamp() + interval '7 days', statement_timestamp() + interval '7 days', '', 0, 0, 1, '', statement_timestamp()
+INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, ready_position, attempt, due, next, owner, fence, guard, revision, last_error)
+SELECT seq, 'bench', 'bench', {{group}}, 3, 3, seq, 0, statement_timestamp() + interval '7 days', statement_timestamp() + interval '7 days', '', 0, 0, 1, ''
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: finished
-INSERT INTO postroom_done (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
-SELECT seq, 'bench', statement_timestamp(), 1, 'bench', 1, false, false, '', 1, statement_timestamp(), false
+INSERT INTO postroom_done (seq, consumer, done_at, handler, revision, superseded, discarded, note, fence, purged)
+SELECT seq, 'bench', statement_timestamp(), 'bench', 1, false, false, '', 1, false
 FROM generate_series({{first}} + 1, {{first}} + {{n}}) seq;
 
 -- name: head

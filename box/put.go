@@ -68,7 +68,7 @@ func (p *Put) Digest() []byte {
 }
 
 // digestSize is enough to tell the contents apart that one key may ever have.
-const digestSize = 16
+const digestSize = 8
 
 // A PutResult says what taking a message in did. Err is nil,
 // postroom.ErrInProgress, or postroom.ErrDead (Once and Guard only).

@@ -54,7 +54,7 @@ type WorkerOptions struct {
 	// Then their contexts end, and messages that did not finish are released at
 	// no cost. Default 20 s.
 	DrainTimeout time.Duration
-	// Owner names the worker in leases. Default: host, process and ten random letters.
+	// Owner names the worker in leases. Default: host, process and four random letters.
 	Owner string
 }
 

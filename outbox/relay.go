@@ -46,7 +46,7 @@ type RelayOptions struct {
 	// DrainTimeout is how long senders may finish once Run's context is done.
 	// Default 20 s.
 	DrainTimeout time.Duration
-	// Owner names the relay in leases. Default: host, process and ten random letters.
+	// Owner names the relay in leases. Default: host, process and four random letters.
 	Owner string
 }
 

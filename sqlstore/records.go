@@ -64,6 +64,7 @@ func scanRecord(r Rows) (*box.Record, error) {
 		rec.State, rec.LastSeen = postroom.StateDone, rec.Done.LastSeen
 		return &rec, nil
 	}
+	rec.Done = box.Done{} // there is no such row
 	deliver(&rec.Message, &work)
 	if work.Stage != postroom.StageLeased {
 		rec.Lease = postroom.Lease{}

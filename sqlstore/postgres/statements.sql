@@ -46,8 +46,8 @@ WITH input AS MATERIALIZED (
 )
 INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
                          digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
-SELECT seq, consumer, source, id, grp, topic, payload, headers::jsonb, hash, hash_alg,
-       digest, due_at, expires_at, occurred_at, correlation_id, causation_id, statement_timestamp(), 1
+SELECT seq, consumer, source, id, grp, topic, payload, headers::jsonb, hash, nullif(hash_alg, ''),
+       digest, due_at, expires_at, occurred_at, nullif(correlation_id, ''), nullif(causation_id, ''), statement_timestamp(), 1
 FROM input
 ORDER BY consumer COLLATE "C", source COLLATE "C", id COLLATE "C"
 ON CONFLICT (consumer, source, id) DO NOTHING
@@ -67,8 +67,8 @@ WITH bound AS MATERIALIZED (
 ), fresh AS (
     INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
                              digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
-    SELECT (SELECT n FROM numbers)[ord::int], consumer, source, id, coalesce(grp, ''), topic, payload, headers::jsonb, hash, coalesce(hash_alg, ''),
-           digest, due_at, expires_at, occurred_at, coalesce(correlation_id, ''), coalesce(causation_id, ''), statement_timestamp(), 1
+    SELECT (SELECT n FROM numbers)[ord::int], consumer, source, id, coalesce(grp, ''), topic, payload, headers::jsonb, hash, hash_alg,
+           digest, due_at, expires_at, occurred_at, correlation_id, causation_id, statement_timestamp(), 1
     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[], $10::text[],
                 $11::bytea[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::text[])
          AS i(ord, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
@@ -79,7 +79,7 @@ WITH bound AS MATERIALIZED (
     INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, retry, next, expires,
                           owner, fence, lease_until, guard, revision, last_error, last_seen)
     SELECT seq, consumer, topic, grp, stage, stage,
-           CASE WHEN grp <> '' THEN seq END, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
+           CASE WHEN grp <> '' THEN seq END, seq, 0, NULL, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', NULL
     FROM fresh,
          LATERAL (SELECT CASE WHEN due_at > statement_timestamp() THEN CASE grp WHEN '' THEN 3 ELSE 4 END
                               ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END AS stage) s
@@ -101,8 +101,8 @@ WITH bound AS MATERIALIZED (
 ), fresh AS (
     INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
                              digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
-    SELECT (SELECT n FROM numbers)[ord::int], consumer, source, id, coalesce(grp, ''), topic, payload, headers::jsonb, hash, coalesce(hash_alg, ''),
-           digest, due_at, expires_at, occurred_at, coalesce(correlation_id, ''), coalesce(causation_id, ''), statement_timestamp(), 1
+    SELECT (SELECT n FROM numbers)[ord::int], consumer, source, id, coalesce(grp, ''), topic, payload, headers::jsonb, hash, hash_alg,
+           digest, due_at, expires_at, occurred_at, correlation_id, causation_id, statement_timestamp(), 1
     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[], $10::text[],
                 $11::bytea[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::text[])
          AS i(ord, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
@@ -112,7 +112,7 @@ WITH bound AS MATERIALIZED (
     INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, retry, next, expires,
                           owner, fence, lease_until, guard, revision, last_error, last_seen)
     SELECT seq, consumer, topic, '', stage, stage,
-           NULL, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
+           NULL, seq, 0, NULL, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', NULL
     FROM fresh, LATERAL (SELECT CASE WHEN due_at > statement_timestamp() THEN 3 ELSE 7 END AS stage) s
 )
 SELECT array_to_string(n, ','), NULL, false, statement_timestamp() FROM numbers;
@@ -134,8 +134,8 @@ WITH bound AS MATERIALIZED (
 ), fresh AS (
     INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
                              digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
-    SELECT (SELECT n FROM numbers)[ord::int], consumer, source, id, coalesce(grp, ''), topic, payload, headers::jsonb, hash, coalesce(hash_alg, ''),
-           digest, due_at, expires_at, occurred_at, coalesce(correlation_id, ''), coalesce(causation_id, ''), statement_timestamp(), 1
+    SELECT (SELECT n FROM numbers)[ord::int], consumer, source, id, coalesce(grp, ''), topic, payload, headers::jsonb, hash, hash_alg,
+           digest, due_at, expires_at, occurred_at, correlation_id, causation_id, statement_timestamp(), 1
     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[], $10::text[],
                 $11::bytea[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::text[])
          AS i(ord, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
@@ -147,7 +147,7 @@ WITH bound AS MATERIALIZED (
     INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, retry, next, expires,
                           owner, fence, lease_until, guard, revision, last_error, last_seen)
     SELECT seq, consumer, topic, grp, stage, stage,
-           CASE WHEN grp <> '' THEN seq END, seq, 0, 0, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', statement_timestamp()
+           CASE WHEN grp <> '' THEN seq END, seq, 0, NULL, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', NULL
     FROM fresh,
          LATERAL (SELECT CASE WHEN due_at > statement_timestamp() THEN CASE grp WHEN '' THEN 3 ELSE 4 END
                               ELSE CASE grp WHEN '' THEN 7 ELSE 5 END END AS stage) s
@@ -173,7 +173,7 @@ WITH bound AS MATERIALIZED (
               i.revision, i.handler, i.discarded, i.note
 )
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
-SELECT seq, consumer, statement_timestamp(), attempt + 1, handler, revision, superseded, discarded, note, fence, last_seen, false
+SELECT seq, consumer, statement_timestamp(), nullif(attempt + 1, 1), handler, revision, superseded, discarded, note, fence, last_seen, false
 FROM gone
 RETURNING seq, superseded;
 
@@ -190,7 +190,7 @@ WITH bound AS MATERIALIZED (
     RETURNING w.seq, w.consumer, w.attempt, w.last_seen
 ), ended AS (
     INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
-    SELECT seq, consumer, statement_timestamp(), attempt + 1, $5, $4, false, $6, $7, $3, last_seen, false
+    SELECT seq, consumer, statement_timestamp(), nullif(attempt + 1, 1), $5, $4, false, $6, $7, $3, last_seen, false
     FROM gone
 )
 SELECT count(*), CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(seq::text, ',') END FROM gone;
@@ -200,8 +200,8 @@ SELECT count(*), CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(
 -- what the insert conflicted with.
 SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.hash_alg, m.digest, statement_timestamp(),
        w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
-       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, coalesce(w.last_seen, m.first_seen),
+       d.seq, d.consumer, d.done_at, coalesce(d.runs, 1), d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, coalesce(d.last_seen, m.first_seen), d.purged
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k(consumer, source, id)
 JOIN {{message}} m ON m.consumer = k.consumer AND m.source = k.source AND m.id = k.id
 LEFT JOIN {{work}} w ON w.seq = m.seq
@@ -224,7 +224,8 @@ SELECT nextval('{{sequence}}') FROM generate_series(1, $1::int);
 -- name: insert_work
 INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,
                       owner, fence, lease_until, guard, revision, last_error, last_seen, place)
-SELECT i.*, i.stage
+SELECT seq, consumer, topic, grp, stage, position, ready_position, attempt, nullif(lost, 0), due, retry, next, expires,
+       owner, fence, lease_until, guard, revision, last_error, last_seen, stage
 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::int[], $9::int[],
             $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
             $14::text[], $15::bigint[], $16::timestamptz[], $17::smallint[], $18::int[], $19::text[], $20::timestamptz[])
@@ -234,7 +235,7 @@ FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6
 -- name: update_work
 UPDATE {{work}} w
 SET topic = i.topic, grp = i.grp, stage = i.stage, place = i.stage, position = i.position, ready_position = i.ready_position,
-    attempt = i.attempt, lost = i.lost, due = i.due, retry = i.retry, next = i.next, expires = i.expires,
+    attempt = i.attempt, lost = nullif(i.lost, 0), due = i.due, retry = i.retry, next = i.next, expires = i.expires,
     owner = i.owner, fence = i.fence, lease_until = i.lease_until, guard = i.guard, revision = i.revision,
     last_error = i.last_error, last_seen = i.last_seen
 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::int[], $9::int[],
@@ -249,8 +250,10 @@ DELETE FROM {{work}} WHERE seq = ANY($1::bigint[]);
 
 -- name: insert_done
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::int[], $5::text[], $6::int[], $7::boolean[], $8::boolean[],
-                     $9::text[], $10::bigint[], $11::timestamptz[], $12::boolean[]);
+SELECT seq, consumer, done_at, nullif(runs, 1), handler, revision, superseded, discarded, note, fence, last_seen, purged
+FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::int[], $5::text[], $6::int[], $7::boolean[], $8::boolean[],
+            $9::text[], $10::bigint[], $11::timestamptz[], $12::boolean[])
+     AS i(seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged);
 
 -- name: delete_done
 DELETE FROM {{done}} WHERE seq = ANY($1::bigint[]);
@@ -260,9 +263,9 @@ DELETE FROM {{message}} WHERE seq = ANY($1::bigint[]);
 
 -- name: update_content
 UPDATE {{message}} m
-SET topic = i.topic, payload = i.payload, headers = i.headers::jsonb, hash = i.hash, hash_alg = i.hash_alg,
+SET topic = i.topic, payload = i.payload, headers = i.headers::jsonb, hash = i.hash, hash_alg = nullif(i.hash_alg, ''),
     digest = i.digest, due_at = i.due_at, expires_at = i.expires_at, occurred_at = i.occurred_at,
-    correlation_id = i.correlation_id, causation_id = i.causation_id,
+    correlation_id = nullif(i.correlation_id, ''), causation_id = nullif(i.causation_id, ''),
     revision = i.revision, grp = CASE WHEN i.regroup THEN i.grp ELSE m.grp END
 FROM unnest($1::bigint[], $2::int[], $3::boolean[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[], $9::text[], $10::bytea[],
             $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::text[], $15::text[])
@@ -270,19 +273,21 @@ FROM unnest($1::bigint[], $2::int[], $3::boolean[], $4::text[], $5::text[], $6::
 WHERE m.seq = i.seq;
 
 -- name: adopt_hash
-UPDATE {{message}} m SET hash = i.hash, hash_alg = i.hash_alg
+UPDATE {{message}} m SET hash = i.hash, hash_alg = nullif(i.hash_alg, '')
 FROM unnest($1::bigint[], $2::bytea[], $3::text[]) AS i(seq, hash, hash_alg)
 WHERE m.seq = i.seq AND m.hash IS NULL;
 
 -- name: touch_work
 UPDATE {{work}} SET last_seen = statement_timestamp()
-WHERE seq IN (SELECT seq FROM {{work}} WHERE seq = ANY($1::bigint[]) AND last_seen <= statement_timestamp() - interval '1 second'
-              ORDER BY seq FOR UPDATE SKIP LOCKED);
+WHERE seq IN (SELECT t.seq FROM {{work}} t JOIN {{message}} m ON m.seq = t.seq
+              WHERE t.seq = ANY($1::bigint[]) AND coalesce(t.last_seen, m.first_seen) <= statement_timestamp() - interval '1 second'
+              ORDER BY t.seq FOR UPDATE OF t SKIP LOCKED);
 
 -- name: touch_done
 UPDATE {{done}} SET last_seen = statement_timestamp()
-WHERE seq IN (SELECT seq FROM {{done}} WHERE seq = ANY($1::bigint[]) AND last_seen <= statement_timestamp() - interval '1 second'
-              ORDER BY seq FOR UPDATE SKIP LOCKED);
+WHERE seq IN (SELECT t.seq FROM {{done}} t JOIN {{message}} m ON m.seq = t.seq
+              WHERE t.seq = ANY($1::bigint[]) AND coalesce(t.last_seen, m.first_seen) <= statement_timestamp() - interval '1 second'
+              ORDER BY t.seq FOR UPDATE OF t SKIP LOCKED);
 
 -- name: vacate_lanes
 WITH held AS MATERIALIZED (
@@ -425,7 +430,7 @@ WITH picked AS MATERIALIZED (
 )
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen, statement_timestamp()
+       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, coalesce(w.last_seen, m.first_seen), statement_timestamp()
 FROM leased w JOIN {{message}} m ON m.seq = w.seq;
 
 -- name: claim_suspect
@@ -446,7 +451,7 @@ WITH picked AS MATERIALIZED (
 )
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision,
-       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, w.last_seen, statement_timestamp()
+       w.seq, w.ready_position, w.attempt, w.expires, w.fence, w.lease_until, w.revision, w.last_error, coalesce(w.last_seen, m.first_seen), statement_timestamp()
 FROM leased w JOIN {{message}} m ON m.seq = w.seq;
 
 -- name: messages
@@ -477,7 +482,7 @@ WITH fallen AS MATERIALIZED (
     LIMIT 4 * $2
 )
 SELECT w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen, statement_timestamp(), m.source, m.id
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, coalesce(w.last_seen, m.first_seen), statement_timestamp(), m.source, m.id
 FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
 WHERE w.seq = ANY(ARRAY(SELECT seq FROM lapsed)) AND w.stage = 9 AND w.lease_until <= statement_timestamp()
 ORDER BY w.lease_until, w.seq LIMIT $2
@@ -537,8 +542,8 @@ UPDATE {{done}} SET purged = true WHERE seq = ANY($1::bigint[]);
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, m.payload, m.headers::text, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
        w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
-       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, coalesce(w.last_seen, m.first_seen),
+       d.seq, d.consumer, d.done_at, coalesce(d.runs, 1), d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, coalesce(d.last_seen, m.first_seen), d.purged
 FROM {{message}} m LEFT JOIN {{work}} w ON w.seq = m.seq LEFT JOIN {{done}} d ON d.seq = m.seq
 WHERE m.consumer = $1 AND m.source = $2 AND m.id = $3;
 
@@ -546,7 +551,7 @@ WHERE m.consumer = $1 AND m.source = $2 AND m.id = $3;
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN $7 THEN m.payload END, CASE WHEN $7 THEN m.headers::text END, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
        w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, coalesce(w.last_seen, m.first_seen),
        NULL::bigint, NULL, NULL::timestamptz, NULL::int, NULL, NULL::int, NULL::boolean, NULL::boolean, NULL, NULL::bigint, NULL::timestamptz, NULL::boolean
 FROM {{work}} w JOIN {{message}} m ON m.seq = w.seq
 WHERE ($1 = '' OR w.consumer = $1) AND w.seq > $2
@@ -560,7 +565,7 @@ SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN $7 THEN m.payload E
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
        NULL::bigint, NULL, NULL, NULL, NULL::int, NULL::bigint, NULL::bigint, NULL::int, NULL::int, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz,
        NULL, NULL::bigint, NULL::timestamptz, NULL::int, NULL::int, NULL, NULL::timestamptz,
-       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+       d.seq, d.consumer, d.done_at, coalesce(d.runs, 1), d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, coalesce(d.last_seen, m.first_seen), d.purged
 FROM {{done}} d JOIN {{message}} m ON m.seq = d.seq
 WHERE ($1 = '' OR d.consumer = $1) AND d.seq > $2
   AND ($3 = '' OR m.topic = $3) AND ($4 = '' OR m.source = $4) AND ($5 = '' OR m.grp = $5)
@@ -572,8 +577,8 @@ ORDER BY d.seq LIMIT $8;
 SELECT m.consumer, m.source, m.id, m.grp, m.topic, CASE WHEN $7 THEN m.payload END, CASE WHEN $7 THEN m.headers::text END, m.hash, m.hash_alg,
        m.due_at, m.expires_at, m.occurred_at, m.correlation_id, m.causation_id, m.first_seen, m.revision, m.seq,
        w.seq, w.consumer, w.topic, w.grp, w.stage, coalesce(w.position, w.seq), w.ready_position, w.attempt, w.lost, w.due, w.retry, w.expires,
-       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, w.last_seen,
-       d.seq, d.consumer, d.done_at, d.runs, d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, d.last_seen, d.purged
+       w.owner, w.fence, w.lease_until, w.guard, w.revision, w.last_error, coalesce(w.last_seen, m.first_seen),
+       d.seq, d.consumer, d.done_at, coalesce(d.runs, 1), d.handler, d.revision, d.superseded, d.discarded, d.note, d.fence, coalesce(d.last_seen, m.first_seen), d.purged
 FROM {{message}} m LEFT JOIN {{work}} w ON w.seq = m.seq LEFT JOIN {{done}} d ON d.seq = m.seq
 WHERE ($1 = '' OR m.consumer = $1) AND m.seq > $2
   AND ($3 = '' OR m.topic = $3) AND ($4 = '' OR m.source = $4) AND ($5 = '' OR m.grp = $5)

@@ -83,7 +83,7 @@ func TestNever17_under_load_100000_due_at_once_are_taken_at_the_pace_of_the_slot
 	if n := runs.Load(); n != int64(done) {
 		t.Errorf("%d runs, %d messages are done", n, done)
 	}
-	left := w.count(`SELECT count(*) FROM postroom_work WHERE stage IN (3, 7) AND attempt = 0 AND lost = 0 AND owner = ''`)
+	left := w.count(`SELECT count(*) FROM postroom_work WHERE stage IN (3, 7) AND attempt = 0 AND coalesce(lost, 0) = 0 AND owner = ''`)
 	if all := due + int(c.acknowledged.Load()); done+left != all {
 		t.Errorf("%d done and %d untouched of %d", done, left, all)
 	}

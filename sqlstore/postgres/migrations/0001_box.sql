@@ -12,18 +12,18 @@ CREATE TABLE IF NOT EXISTS {{message}} (
     expires_at     timestamptz,
     occurred_at    timestamptz,
     revision       integer NOT NULL,
+    payload        bytea,
     consumer       text COLLATE "C" NOT NULL,
     source         text COLLATE "C" NOT NULL,
     id             text COLLATE "C" NOT NULL,
     grp            text COLLATE "C" NOT NULL,
     topic          text COLLATE "C" NOT NULL,
-    hash_alg       text NOT NULL,
-    correlation_id text NOT NULL,
-    causation_id   text NOT NULL,
+    hash_alg       text,
+    correlation_id text,
+    causation_id   text,
     headers        jsonb,
     hash           bytea,
     digest         bytea,
-    payload        bytea,
     UNIQUE (consumer, source, id)
 );
 
@@ -37,13 +37,13 @@ CREATE TABLE IF NOT EXISTS {{work}} (
     seq            bigint PRIMARY KEY,
     position       bigint, -- NULL: seq
     ready_position bigint NOT NULL,
-    last_seen      timestamptz NOT NULL,
+    last_seen      timestamptz, -- NULL: first_seen
     due            timestamptz,
     retry          timestamptz,
     next           timestamptz,
     expires        timestamptz,
     attempt        integer NOT NULL,
-    lost           integer NOT NULL,
+    lost           integer, -- NULL: 0
     revision       integer NOT NULL,
     guard          smallint NOT NULL,
     place          smallint NOT NULL,
@@ -54,9 +54,9 @@ CREATE TABLE IF NOT EXISTS {{work}} (
     -- A claim changes what follows. What stays the same on both sides of a change
     -- is not written to the log.
     stage          smallint NOT NULL,
-    owner          text COLLATE "C" NOT NULL,
     fence          integer NOT NULL,
-    lease_until    timestamptz
+    lease_until    timestamptz,
+    owner          text COLLATE "C" NOT NULL
 ) WITH (fillfactor = 45, vacuum_truncate = off);
 
 CREATE INDEX IF NOT EXISTS {{prefix}}_work_ready ON {{work}} (consumer, ready_position) WHERE place = 7;
@@ -83,9 +83,9 @@ CREATE TABLE IF NOT EXISTS {{claim}} (
 CREATE TABLE IF NOT EXISTS {{done}} (
     seq        bigint PRIMARY KEY,
     done_at    timestamptz NOT NULL,
-    last_seen  timestamptz NOT NULL,
+    last_seen  timestamptz, -- NULL: first_seen
     fence      integer NOT NULL,
-    runs       integer NOT NULL,
+    runs       integer, -- NULL: 1
     revision   integer NOT NULL,
     superseded boolean NOT NULL,
     discarded  boolean NOT NULL,
@@ -147,10 +147,10 @@ SELECT m.seq, m.consumer, m.source, m.id, m.grp, m.topic,
        CASE w.stage WHEN 1 THEN 'seen' WHEN 2 THEN 'idle' WHEN 3 THEN 'scheduled' WHEN 4 THEN 'deferred'
                     WHEN 5 THEN 'arrived' WHEN 6 THEN 'queued' WHEN 7 THEN 'ready' WHEN 8 THEN 'suspect'
                     WHEN 9 THEN 'leased' WHEN 10 THEN 'dead' WHEN 11 THEN 'parked' END AS stage,
-       w.attempt, w.lost, w.next, w.owner, w.fence, w.lease_until, w.last_error,
-       m.first_seen, COALESCE(w.last_seen, d.last_seen) AS last_seen, m.revision,
-       d.done_at, d.runs, d.handler, d.superseded, d.discarded, d.note,
-       m.occurred_at, m.due_at, m.expires_at, m.correlation_id, m.causation_id, m.headers, m.payload
+       w.attempt, CASE WHEN w.seq IS NOT NULL THEN COALESCE(w.lost, 0) END AS lost, w.next, w.owner, w.fence, w.lease_until, w.last_error,
+       m.first_seen, COALESCE(w.last_seen, d.last_seen, m.first_seen) AS last_seen, m.revision,
+       d.done_at, CASE WHEN d.seq IS NOT NULL THEN COALESCE(d.runs, 1) END AS runs, d.handler, d.superseded, d.discarded, d.note,
+       m.occurred_at, m.due_at, m.expires_at, COALESCE(m.correlation_id, '') AS correlation_id, COALESCE(m.causation_id, '') AS causation_id, m.headers, m.payload
 FROM {{message}} m
 LEFT JOIN {{work}} w ON w.seq = m.seq
 LEFT JOIN {{done}} d ON d.seq = m.seq;

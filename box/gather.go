@@ -18,7 +18,7 @@ const (
 	// while it takes in others. Each costs the same, however little it takes
 	// along: one more goes only with so many messages for each that is under way.
 	flights = 4
-	load    = 10
+	load    = 12
 	// overdueAfter is how long messages wait for others to come along while no
 	// flush returns: those under way may hang.
 	overdueAfter = 50 * time.Millisecond
@@ -192,8 +192,7 @@ func (g *gather) watch(taken int) {
 // call, order is promised.
 func (g *gather) flush() {
 	for {
-		// Callers that can run now come along.
-		runtime.Gosched()
+		g.await()
 		g.mu.Lock()
 		if len(g.waiting) == 0 || !g.enough(g.flying-1) {
 			g.flying--
@@ -209,6 +208,20 @@ func (g *gather) flush() {
 			g.commit(batch[:n])
 			batch = batch[n:]
 		}
+	}
+}
+
+// await lets callers that can run now come along, and those that they let run.
+func (g *gather) await() {
+	for before := -1; before < flushMessages; {
+		runtime.Gosched()
+		g.mu.Lock()
+		n := len(g.waiting)
+		g.mu.Unlock()
+		if n <= before {
+			return
+		}
+		before = n
 	}
 }
 

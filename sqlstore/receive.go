@@ -25,38 +25,27 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 	if !queued || !(&session{store: s}).single(name) {
 		return round, nil
 	}
+	if name == "receive" && s.hopes(round) {
+		err := s.receiveNew(ctx, round)
+		if s.dialect.Classify(err) != Refused {
+			return s.slowly(round, err)
+		}
+		s.hope.dash()
+	}
 	rows := s.receivedRows(round)
 	if fitting(rows, s.dialect.BatchBytes) < len(rows) {
 		return round, nil
 	}
 	var known map[postroom.Key]intake
-	receive := func(name string) error {
-		return s.one(ctx, "put", func(q *session) (err error) {
-			known, err = q.receive(ctx, name, rows, round)
-			return err
-		})
-	}
-	hopeful := name
-	if name == "receive" && s.hopes() {
-		hopeful = "receive_new"
-	}
-	err := receive(hopeful)
-	if hopeful != name && s.dialect.Classify(err) == Refused {
-		s.hope.dash()
-		err = receive(name)
-	}
+	err := s.one(ctx, "put", func(q *session) (err error) {
+		known, err = q.receive(ctx, name, rows, round)
+		return err
+	})
 	if len(known) > 0 {
 		s.hope.dash()
 	}
 	if err != nil {
-		switch s.dialect.Classify(err) {
-		case Busy:
-			return round, nil
-		case Unsupported:
-			s.stepwise.Store(true)
-			return round, nil
-		}
-		return round, err
+		return s.slowly(round, err)
 	}
 	if len(known) == 0 {
 		return nil, nil
@@ -76,6 +65,22 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 		_, open := known[in.put.Message.Key()]
 		return !open
 	}), err
+}
+
+// slowly gives what is left after an error of one statement that several may not
+// have, and the error otherwise.
+func (s *Store) slowly(round []intake, err error) ([]intake, error) {
+	if err == nil {
+		return nil, nil
+	}
+	switch s.dialect.Classify(err) {
+	case Busy:
+		return round, nil
+	case Unsupported:
+		s.stepwise.Store(true)
+		return round, nil
+	}
+	return round, err
 }
 
 // unnoted are those whose last_seen is due to be noted again.
@@ -127,7 +132,7 @@ func answerAll(round []intake, known map[postroom.Key]intake, all map[postroom.K
 
 // receive stores the messages that are new, with their work, gives them their
 // results, and gives the others.
-func (q *session) receive(ctx context.Context, name string, rows [][]any, round []intake) (known map[postroom.Key]intake, err error) {
+func (q *session) receive(ctx context.Context, name string, rows [][]any, round []intake, more ...any) (known map[postroom.Key]intake, err error) {
 	var (
 		numbers, used string
 		some          bool
@@ -135,7 +140,7 @@ func (q *session) receive(ctx context.Context, name string, rows [][]any, round 
 	)
 	err = q.each(ctx, name, rows, func(r Rows) error {
 		return r.Scan((*textCell)(&numbers), (*textCell)(&used), (*boolCell)(&some), (*timeCell)(&now))
-	})
+	}, more...)
 	if err != nil {
 		return nil, err
 	}

@@ -91,31 +91,47 @@ SELECT array_to_string((SELECT n FROM numbers), ','),
 FROM fresh;
 
 -- name: receive_new
--- receive, for messages that are all new, as is to be hoped: a key that is known
--- fails it as refused. Without the look for conflicts it costs a fifth less, and 48
--- bytes of log less a message.
+-- receive, for messages of one consumer that are all new, as is to be hoped: a key
+-- that is known fails it as refused. Without the look for conflicts it costs a fifth
+-- less, and 48 bytes of log less a message. Rows come in the order of the batch, as
+-- do their numbers: two batches that cross wait for one another, until the bound.
 WITH bound AS MATERIALIZED (
     SELECT set_config('lock_timeout', '100', true)
-), numbers AS MATERIALIZED (
-    SELECT array_agg(nextval('{{sequence}}')) AS n FROM bound, generate_series(1, cardinality($1::bigint[]))
 ), fresh AS (
-    INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
-                             digest, due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
-    SELECT (SELECT n FROM numbers)[ord::int], consumer, source, id, coalesce(grp, ''), topic, payload, headers::jsonb, hash, hash_alg,
-           digest, due_at, expires_at, occurred_at, correlation_id, causation_id, statement_timestamp(), 1
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[], $10::text[],
-                $11::bytea[], $12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::text[], $16::text[])
-         AS i(ord, consumer, source, id, grp, topic, payload, headers, hash, hash_alg,
-              digest, due_at, expires_at, occurred_at, correlation_id, causation_id)
-    RETURNING seq, consumer, topic, due_at, expires_at
+    INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, digest, headers, hash, hash_alg,
+                             due_at, expires_at, occurred_at, correlation_id, causation_id, first_seen, revision)
+    SELECT nextval('{{sequence}}'), $14::text, source, id, '', topic, payload, digest, headers::jsonb, hash, hash_alg,
+           due_at, expires_at, occurred_at, correlation_id, causation_id, statement_timestamp(), 1
+    FROM bound,
+         unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::bytea[], $6::text[], $7::bytea[], $8::text[],
+                $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::text[], $13::text[])
+         AS i(source, id, topic, payload, digest, headers, hash, hash_alg,
+              due_at, expires_at, occurred_at, correlation_id, causation_id)
+    RETURNING seq, topic, due_at, expires_at
 ), work AS (
-    INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, position, ready_position, attempt, lost, due, retry, next, expires,
-                          owner, fence, lease_until, guard, revision, last_error, last_seen)
-    SELECT seq, consumer, topic, '', stage, stage,
-           NULL, seq, 0, NULL, due_at, NULL, due_at, expires_at, '', 0, NULL, 0, 1, '', NULL
+    INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, ready_position, attempt, due, next, expires,
+                          owner, fence, guard, revision, last_error)
+    SELECT seq, $14, topic, '', stage, stage, seq, 0, due_at, due_at, expires_at, '', 0, 0, 1, ''
     FROM fresh, LATERAL (SELECT CASE WHEN due_at > statement_timestamp() THEN 3 ELSE 7 END AS stage) s
 )
-SELECT array_to_string(n, ','), NULL, false, statement_timestamp() FROM numbers;
+SELECT string_agg(seq::text, ','), NULL, false, statement_timestamp() FROM fresh;
+
+-- name: receive_new_plain
+-- receive_new, for messages with a topic and a payload and nothing else: each array
+-- costs, however little is in it.
+WITH bound AS MATERIALIZED (
+    SELECT set_config('lock_timeout', '100', true)
+), fresh AS (
+    INSERT INTO {{message}} (seq, consumer, source, id, grp, topic, payload, digest, first_seen, revision)
+    SELECT nextval('{{sequence}}'), $6::text, source, id, '', topic, payload, digest, statement_timestamp(), 1
+    FROM bound, unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::bytea[]) AS i(source, id, topic, payload, digest)
+    RETURNING seq, topic
+), work AS (
+    INSERT INTO {{work}} (seq, consumer, topic, grp, stage, place, ready_position, attempt, owner, fence, guard, revision, last_error)
+    SELECT seq, $6, topic, '', 7, 7, seq, 0, '', 0, 0, 1, ''
+    FROM fresh
+)
+SELECT string_agg(seq::text, ','), NULL, false, statement_timestamp() FROM fresh;
 
 -- name: receive_grouped
 -- receive, for a batch with groups, which have an order.

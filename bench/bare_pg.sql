@@ -24,12 +24,12 @@ SELECT seq, 'bench', 'bench', '', 7, 7, seq, 0, '', 0, 0, 1, '' FROM new;
 
 -- name: claim
 WITH picked AS MATERIALIZED (
-    SELECT ctid AS row FROM postroom_work
+    SELECT ctid AS row, 1 AS one FROM postroom_work
     WHERE consumer = 'bench' AND place = 7 AND stage = 7
     ORDER BY ready_position LIMIT $1 FOR UPDATE SKIP LOCKED
 ), leased AS (
     UPDATE postroom_work w SET stage = 9, owner = $2, fence = fence + 1, lease_until = statement_timestamp() + $3::bigint * interval '1 microsecond'
-    WHERE w.ctid = ANY(ARRAY(SELECT row FROM picked))
+    FROM picked WHERE w.ctid = picked.row AND picked.one = 1
     RETURNING w.seq, w.lease_until, w.ready_position
 ), noted AS (
     INSERT INTO postroom_claim (consumer, until, low, high)

@@ -19,6 +19,8 @@ const (
 	// along: one more goes only with so many messages for each that is under way.
 	flights = 4
 	load    = 12
+	// awaitTime bounds the wait for callers that can run.
+	awaitTime = 200 * time.Microsecond
 	// overdueAfter is how long messages wait for others to come along while no
 	// flush returns: those under way may hang.
 	overdueAfter = 50 * time.Millisecond
@@ -211,14 +213,17 @@ func (g *gather) flush() {
 	}
 }
 
-// await lets callers that can run now come along, and those that they let run.
+// await lets callers that can run now come along, and those that they let run, for
+// as long as that takes no time: where others keep the processors busy, somebody
+// would always have come by the time that it is one's turn again.
 func (g *gather) await() {
-	for before := -1; before < flushMessages; {
+	begin := time.Now()
+	for before := -1; ; {
 		runtime.Gosched()
 		g.mu.Lock()
 		n := len(g.waiting)
 		g.mu.Unlock()
-		if n <= before {
+		if n <= before || n >= flushMessages || time.Since(begin) >= awaitTime {
 			return
 		}
 		before = n

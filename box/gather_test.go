@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -297,4 +298,34 @@ func TestGather_wait_on_the_side_is_bounded(t *testing.T) {
 			t.Errorf("the last caller waited %v", d)
 		}
 	})
+}
+
+// Where others keep the processor busy, somebody has come whenever it is one's turn
+// again.
+func TestGather_does_not_wait_for_callers_that_need_a_processor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	g := newGather(1, nil)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for begin := time.Now(); time.Since(begin) < time.Millisecond; {
+			}
+			g.mu.Lock()
+			g.waiting = append(g.waiting, &arrival{})
+			g.mu.Unlock()
+			runtime.Gosched()
+		}
+	}()
+	g.await()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := len(g.waiting); n > 10 {
+		t.Errorf("it waited until %d had come", n)
+	}
 }

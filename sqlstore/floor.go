@@ -16,11 +16,13 @@ const (
 	// scanEvery is how often a claim looks at everything that is ready, for what
 	// took its turn long before it was committed; one that looks for what fell due
 	// does so each time, if it is cheap: there are some of these in a second. If it
-	// is not, it takes at most a twentieth of the time, and the next claim begins
-	// where it found something, without waiting for floorLag and floorAge.
-	scanEvery = time.Second
-	scanShare = 20
-	cheap     = 20 * time.Millisecond
+	// is not, it takes a twentieth of the time, but for looks that take longer than
+	// half a second, and the next claim begins where it found something, without
+	// waiting for floorLag and floorAge.
+	scanEvery  = time.Second
+	scanLatest = 10 * time.Second
+	scanShare  = 20
+	cheap      = 20 * time.Millisecond
 )
 
 // floors are where the claims of each consumer begin.
@@ -71,7 +73,7 @@ func (f *floors) of(req box.ClaimRequest) (from int64, note func([]claimed)) {
 		defer f.mu.Unlock()
 		if from == 0 {
 			cost := time.Since(now)
-			own.scan = now.Add(max(scanEvery, scanShare*cost))
+			own.scan = now.Add(max(scanEvery, min(scanShare*cost, scanLatest), 2*cost))
 			if own.spare = now; cost > cheap {
 				own.spare = own.scan
 				own.from = max(own.from, firstTurn(all)-floorLag)

@@ -132,8 +132,12 @@ func TestFloor_rises_at_once_after_a_look_that_took_long(t *testing.T) {
 			t.Error("looks at everything take more than their share")
 		}
 		time.Sleep(11 * cheap)
-		if from := begin(0); from != 0 {
+		if from := begin(3*time.Second, 500_006); from != 0 {
 			t.Errorf("a claim begins at %d, though it is time to look at everything", from)
+		}
+		time.Sleep(scanLatest - 3*time.Second)
+		if from := begin(0); from != 0 {
+			t.Errorf("a claim begins at %d: one look that was held up puts off the next for long", from)
 		}
 	})
 }

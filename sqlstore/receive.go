@@ -27,10 +27,13 @@ func (s *Store) putNew(ctx context.Context, round []intake) ([]intake, error) {
 	}
 	if name == "receive" && s.hopes(round) {
 		err := s.receiveNew(ctx, round)
-		if s.dialect.Classify(err) != Refused {
+		class := s.dialect.Classify(err)
+		if class == Refused || class == Busy {
+			s.hope.dash()
+		}
+		if class != Refused {
 			return s.slowly(round, err)
 		}
-		s.hope.dash()
 	}
 	rows := s.receivedRows(round)
 	if fitting(rows, s.dialect.BatchBytes) < len(rows) {

@@ -14,13 +14,14 @@ import (
 // inserted many at a time. One transaction writes at a time there: the numbers
 // of a batch are a span, and what is in that span afterwards was new.
 
-// insertWide is insert by such statements.
+// insertWide is insert by such statements. Taking numbers takes the writer's lock,
+// which may take a while: times are read after it.
 func (q *session) insertWide(ctx context.Context, round []intake, byKey map[postroom.Key]intake) ([]write, error) {
-	now, err := q.clock(ctx)
+	numbers, err := q.positions(ctx, len(round))
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := q.positions(ctx, len(round))
+	now, err := q.clock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,12 +54,12 @@ func (q *session) insertWide(ctx context.Context, round []intake, byKey map[post
 // queueWide writes the work rows of new messages that are only to be queued, if
 // they come in no order with what was known, and gives what is left to write.
 func (q *session) queueWide(ctx context.Context, fresh, known []write) ([]write, error) {
-	if len(fresh) == 0 || !q.has("insert_work_span") {
+	if len(fresh) == 0 || len(known) > 0 || !q.has("insert_work_span") {
 		return fresh, nil
 	}
 	for i := range fresh {
 		p := fresh[i].put
-		if p.Mode != box.Queue || p.Dead != "" || (p.Message.Group != "" && len(known) > 0) {
+		if p.Mode != box.Queue || p.Dead != "" {
 			return fresh, nil
 		}
 	}

@@ -18,7 +18,7 @@ SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000;
 SELECT count(*) FROM {{message}} WHERE seq BETWEEN ?1 AND ?2;
 
 -- name: stored_numbers
-SELECT seq FROM {{message}} WHERE seq BETWEEN ?1 AND ?2;
+SELECT seq FROM {{message}} WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq;
 
 -- name: insert_work_span
 -- insert_work for messages that are to be queued, as they stand there.
@@ -75,8 +75,9 @@ SELECT seq FROM {{work}} WHERE seq IN (SELECT value FROM json_each(?1));
 SELECT seq FROM {{done}} WHERE seq IN (SELECT value FROM json_each(?1));
 
 -- name: positions
--- The first of the numbers that were taken.
-UPDATE {{sequence}} SET n = n + ?1 RETURNING n - ?1 + 1;
+-- The first of the numbers that were taken. They are behind those of all messages,
+-- also where tables were copied by hand.
+UPDATE {{sequence}} SET n = max(n, coalesce((SELECT max(seq) FROM {{message}}), 0)) + ?1 RETURNING n - ?1 + 1;
 
 -- name: insert_work
 INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, due, retry, next, expires,

@@ -207,6 +207,39 @@ func TestClaim_reads_only_what_it_leases(t *testing.T) {
 	}
 }
 
+// A plan that is made while there is nothing to do is kept for when there is.
+func TestClaim_is_planned_for_more_than_there_is(t *testing.T) {
+	seen := &traced{names: []string{"claim"}}
+	pool, store := seen.open(t)
+	if _, err := store.Claim(t.Context(), box.ClaimRequest{Consumer: "c", Owner: "w", Lease: time.Hour, Limit: 500}); err != nil {
+		t.Fatal(err)
+	}
+	plan := func() (text string, err error) {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		for _, statement := range []string{
+			"SET LOCAL plan_cache_mode = force_generic_plan",
+			"PREPARE kept (text, bigint, text, bigint, bigint) AS " + seen.all[0].SQL,
+		} {
+			if _, err := tx.Exec(t.Context(), statement); err != nil {
+				return "", err
+			}
+		}
+		err = tx.QueryRow(t.Context(), "EXPLAIN (FORMAT JSON) EXECUTE kept ('c', 500, 'w', 1, 0)").Scan(&text)
+		return text, err
+	}
+	text, err := plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole.MatchString(text) {
+		t.Errorf("reads everything: %s", text)
+	}
+}
+
 // What is ready costs reaping nothing: the planner must not read all of it.
 func TestReap_reads_only_what_claims_lead_to(t *testing.T) {
 	seen := &traced{names: []string{"expired_leases", "forget_claims"}}

@@ -115,7 +115,7 @@ func (l *Loop) fetch(f *flight) {
 	}
 	ctx, cancel := context.WithTimeout(l.lasting, l.opts.Lease/renewAt)
 	defer cancel()
-	var ends []End
+	ends := make([]End, 0, len(f.jobs))
 	for _, j := range f.jobs {
 		ends = append(ends, j.Ends...)
 	}

@@ -56,7 +56,7 @@ func (s sizes) roundsText() string {
 
 var forms = []sizes{
 	{
-		form: "full", goalRounds: 3, rounds: 2, span: time.Second, drainSpan: 1500 * time.Millisecond, drain: 45_000, latency: 2 * time.Second,
+		form: "full", goalRounds: 4, rounds: 2, span: time.Second, drainSpan: 1500 * time.Millisecond, drain: 45_000, latency: 2 * time.Second,
 		done: 5_000_000, scheduled: 1_000_000, queued: 200_000, besideRounds: 3, fewer: 10,
 		snapshot: 2 * time.Minute, lease: 30 * time.Second, held: 100, patient: true, waiting: 1_000_000,
 	},

@@ -31,11 +31,6 @@ var regressions = []struct {
 		p.claim(claimOf(1))
 		p.first("2")
 	}},
-	{"a message that was seen long before waits for longest, also in a batch", func(p *pair) {
-		p.put(look("1"))
-		p.pass(10 * minute)
-		p.put(queue("1"), queue("2"))
-	}},
 	{"a repeated message of another group is told that it was regrouped", func(p *pair) {
 		p.put(queue("1", inGroup("g")), queue("1", inGroup("h")))
 	}},

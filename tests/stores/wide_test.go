@@ -80,6 +80,17 @@ func TestSQLite_a_batch_with_known_messages_does_not_count_on_an_order(t *testin
 	}
 }
 
+// A message that was only looked up takes its turn before those behind it.
+func TestSQLite_a_batch_with_known_messages_keeps_its_order(t *testing.T) {
+	l := newLite(t, "busy_timeout(0)")
+	l.put(nil, box.Check, time.Time{}, "a")
+	l.put(nil, box.Queue, time.Time{}, "a", "b")
+	claimed, err := l.store.Claim(t.Context(), box.ClaimRequest{Consumer: "c", Owner: "w", Lease: time.Hour, Limit: 1})
+	if err != nil || len(claimed) != 1 || claimed[0].ID != "a" {
+		t.Errorf("claimed %v, %v", claimed, err)
+	}
+}
+
 // Tables that were copied by hand may be ahead of the sequence.
 func TestSQLite_a_number_is_never_given_twice(t *testing.T) {
 	l := newLite(t, "busy_timeout(0)")

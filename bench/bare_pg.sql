@@ -23,6 +23,7 @@ INSERT INTO postroom_work (seq, consumer, topic, grp, stage, place, ready_positi
 SELECT seq, 'bench', 'bench', '', 7, 7, seq, 0, '', 0, 0, 1, '' FROM new;
 
 -- name: claim
+-- That one is 1 keeps the planner from reading the whole table: as in Postroom.
 WITH picked AS MATERIALIZED (
     SELECT ctid AS row, 1 AS one FROM postroom_work
     WHERE consumer = 'bench' AND place = 7 AND stage = 7

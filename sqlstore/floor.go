@@ -88,8 +88,8 @@ func (f *floors) of(req box.ClaimRequest) (from int64, note func([]claimed)) {
 }
 
 func firstTurn(all []claimed) (first int64) {
-	for i, c := range all {
-		if first = min(first, c.turn); i == 0 {
+	for _, c := range all {
+		if first == 0 || c.turn < first { // turns are counted from 1
 			first = c.turn
 		}
 	}

@@ -297,7 +297,7 @@ func (q *session) insert(ctx context.Context, round []intake, byKey map[postroom
 		return nil, err
 	}
 	var writes []write
-	err = q.insertRows(ctx, "insert_message", rows, func(r Rows) error {
+	err = q.insertRows(ctx, rows, func(r Rows) error {
 		var (
 			seq int64
 			key postroom.Key

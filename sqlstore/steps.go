@@ -16,7 +16,8 @@ import (
 // skip, or whose plain reads give the past.
 
 // insertRows stores messages, and gives scan those that are new.
-func (q *session) insertRows(ctx context.Context, name string, rows [][]any, scan func(Rows) error) error {
+func (q *session) insertRows(ctx context.Context, rows [][]any, scan func(Rows) error) error {
+	name := "insert_message"
 	if !q.has("inserted") {
 		return q.each(ctx, name, rows, scan)
 	}

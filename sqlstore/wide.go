@@ -68,22 +68,15 @@ func (q *session) queueWide(ctx context.Context, fresh, known []write) ([]write,
 
 // storeWide inserts the messages that are new.
 func (q *session) storeWide(ctx context.Context, round []intake, numbers []int64, now time.Time) error {
-	var consumer, source, topic boxed
-	at := q.values([]any{timeValue(now)})[0]
-	args := make([]any, 0, 17*min(len(round), q.store.dialect.Widths[0]))
+	var args []any
 	for len(round) > 0 {
 		width := widest(q.store.dialect.Widths, len(round))
 		args = args[:0]
 		for i, in := range round[:width] {
-			m := storedMessage(in.put)
-			args = append(
-				args, at, numbers[i], consumer.of(m.Consumer), source.of(m.Source), m.ID, m.Group, topic.of(m.Topic),
-				bytesValue(m.Payload), headersText(m.Headers), bytesValue(m.Hash), m.HashAlg, bytesValue(in.put.Digest()),
-				q.store.dialect.Value(timeValue(m.DueAt)), q.store.dialect.Value(timeValue(m.ExpiresAt)), q.store.dialect.Value(timeValue(m.OccurredAt)),
-				m.CorrelationID, m.CausationID,
-			)
+			args = append(args, timeValue(now), numbers[i])
+			args = append(args, messageValues(storedMessage(in.put), in.put.Digest())...)
 		}
-		if err := q.execFilled(ctx, "insert_messages_"+strconv.Itoa(width), args); err != nil {
+		if err := q.exec(ctx, "insert_messages_"+strconv.Itoa(width), args...); err != nil {
 			return err
 		}
 		round, numbers = round[width:], numbers[width:]

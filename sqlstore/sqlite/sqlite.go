@@ -29,7 +29,7 @@ var Dialect = &sqlstore.Dialect{
 	Batch:        list,
 	Singles:      singles,
 	Widths:       widths,
-	Prepares:     prepares,
+	Prepares:     append(prepares, insertNames()...),
 	Value:        value,
 	Classify:     Classify,
 	Quote:        func(name string) string { return `"` + name + `"` },
@@ -68,11 +68,17 @@ ON CONFLICT (consumer, source, id) DO NOTHING;
 	return text.String()
 }
 
-// prepares are the statements of the hot path.
+func insertNames() []string {
+	names := make([]string, len(widths))
+	for i, n := range widths {
+		names[i] = "insert_messages_" + strconv.Itoa(n)
+	}
+	return names
+}
+
+// prepares are the statements of the hot path, besides inserts.
 var prepares = []string{
-	"insert_messages_32", "insert_messages_16", "insert_messages_8", "insert_messages_4", "insert_messages_2", "insert_messages_1",
-	"stored", "insert_work_span",
-	"begin", "clock", "positions", "lookup", "lock_work", "exists_work", "insert_work", "update_work", "delete_work",
+	"stored", "insert_work_span", "begin", "clock", "positions", "lookup", "lock_work", "exists_work", "insert_work", "update_work", "delete_work",
 	"ack", "ack_span", "delete_work_span", "changes", "insert_done", "peek", "claim", "lease", "lease_span", "enqueue", "arrive", "ready", "arrivals", "lock_lanes", "insert_lanes",
 	"vacant_lanes", "lowest_queued", "set_heads", "vacate_lanes", "lane_heads", "extend",
 }

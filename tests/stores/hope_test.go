@@ -1,8 +1,10 @@
 package stores_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/postroom/postroom"
 	"github.com/postroom/postroom/box"
+	"github.com/postroom/postroom/pgxstore"
 )
 
 // Messages are stored as new until there was a duplicate, which loses nothing.
@@ -47,6 +50,40 @@ func TestReceive_hopes_for_new_messages_until_there_was_a_duplicate(t *testing.T
 	put("accepted duplicate accepted postroom:receive_new postroom:receive ", 3, 2, 4)
 	put("accepted postroom:receive ", 5)
 	put("duplicate duplicate duplicate duplicate duplicate postroom:receive ", 5, 4, 3, 2, 1)
+}
+
+// A key that sits in somebody's transaction may come again: each time it would be
+// waited for.
+func TestReceive_hopes_for_nothing_after_a_key_that_is_held(t *testing.T) {
+	seen := &traced{names: []string{"receive", "receive_new_plain"}}
+	pool, store := seen.open(t)
+	put := func(tx postroom.Tx, id string) box.PutResult {
+		t.Helper()
+		results, err := store.Put(t.Context(), tx, []box.Put{{Mode: box.Queue, Divert: true, Message: postroom.Message{
+			Consumer: "c", Source: "s", ID: id, Topic: "t", Payload: []byte("x"),
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results[0]
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	put(pgxstore.Tx(tx), "held")
+	if got := put(nil, "held"); !errors.Is(got.Err, box.ErrHeld) {
+		t.Errorf("%+v", got)
+	}
+	put(nil, "new")
+	var ran []string
+	for _, d := range seen.all {
+		ran = append(ran, strings.Fields(d.SQL)[1])
+	}
+	if !slices.Equal(ran, []string{"postroom:receive_new_plain", "postroom:receive"}) {
+		t.Errorf("%v", ran)
+	}
 }
 
 // In the simple protocol values are part of the statement, which the server would

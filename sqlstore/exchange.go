@@ -82,9 +82,9 @@ func (s *Store) exchangeInSteps(ctx context.Context, settlements []box.Settlemen
 // plainly acknowledged is settled after it.
 func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settlement, req box.ClaimRequest) ([]box.Settled, []*postroom.Message, error) {
 	var (
-		a, rest = s.acks(settlements)
-		q       = &session{store: s}
-		c       = newClaims(req)
+		a = s.acks(settlements)
+		q = &session{store: s}
+		c = newClaims(req)
 	)
 	from, note := s.floors.of(req)
 	defer func() { note(c.all) }()
@@ -109,8 +109,7 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 	if err != nil {
 		return nil, nil, err
 	}
-	rest = a.left(rest)
-	_ = s.settleRest(ctx, settlements, a.settled, rest) // what failed is marked
+	_ = s.settleRest(ctx, settlements, a.settled, unapplied(a.settled)) // what failed is marked
 	return a.settled, s.delivered(ctx, c.all, req), nil
 }
 

@@ -80,18 +80,21 @@ func (s *Store) fillAll(ctx context.Context, vacated map[string]bool) {
 // acks are settlements that are nothing but success, as the statements
 // "ack_numbers" and "ack" take them.
 type acks struct {
-	// numbers are those that end like the first of them, rows the others.
-	like    *alike
-	numbers [][]any
-	rows    [][]any
+	// numbers are those that end like the first of them, rows the others; each has
+	// its place among the settlements.
+	like     *alike
+	numbers  [][]any
+	numberAt []int
+	rows     [][]any
+	rowAt    []int
 	// settled holds what the statements gave back, at the place that at has by Seq.
 	settled []box.Settled
 	at      map[int64]int
 }
 
-// acks parts settlements into those and the rest.
-func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
-	a = acks{settled: make([]box.Settled, len(settlements)), at: make(map[int64]int, len(settlements))}
+// acks finds them among settlements.
+func (s *Store) acks(settlements []box.Settlement) *acks {
+	a := &acks{settled: make([]box.Settled, len(settlements)), at: make(map[int64]int, len(settlements))}
 	q := &session{store: s}
 	single, together := q.has("ack") && !s.dialect.SingleWriter, q.has("ack_numbers")
 	var owner, handler boxed
@@ -107,7 +110,6 @@ func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
 			a.at[l.Seq] = i
 		}
 		if !single || settlements[i].Verb != box.Ack || settlements[i].Forget || twice {
-			rest = append(rest, i)
 			continue
 		}
 		like := likeOf(&settlements[i])
@@ -116,14 +118,14 @@ func (s *Store) acks(settlements []box.Settlement) (a acks, rest []int) {
 			a.like = &first
 		}
 		if a.like != nil && like == *a.like {
-			a.numbers = append(a.numbers, row(l.Seq))
+			a.numbers, a.numberAt = append(a.numbers, row(l.Seq)), append(a.numberAt, i)
 			continue
 		}
-		a.rows = append(a.rows, row(
+		a.rows, a.rowAt = append(a.rows, row(
 			l.Seq, owner.of(l.Owner), l.Fence, int64(l.Revision), handler.of(like.handler), like.discarded, like.note,
-		))
+		)), append(a.rowAt, i)
 	}
-	return a, rest
+	return a
 }
 
 // boxed keeps a text that repeats as an interface value, which is made anew only
@@ -144,6 +146,7 @@ func (b *boxed) of(text string) any {
 type ackStep struct {
 	name string
 	rows [][]any
+	at   []int
 	more []any
 	scan func(Rows) error
 }
@@ -152,11 +155,11 @@ type ackStep struct {
 func (a *acks) steps() (steps []ackStep) {
 	if l := a.like; l != nil {
 		steps = append(steps, ackStep{
-			"ack_numbers", a.numbers, []any{l.owner, l.fence, int64(l.revision), l.handler, l.discarded, l.note}, a.scanNumbers,
+			"ack_numbers", a.numbers, a.numberAt, []any{l.owner, l.fence, int64(l.revision), l.handler, l.discarded, l.note}, a.scanNumbers,
 		})
 	}
 	if len(a.rows) > 0 {
-		steps = append(steps, ackStep{"ack", a.rows, nil, a.scan})
+		steps = append(steps, ackStep{"ack", a.rows, a.rowAt, nil, a.scan})
 	}
 	return steps
 }
@@ -170,14 +173,14 @@ func (a *acks) scanNumbers(r Rows) error {
 		return err
 	}
 	if n == len(a.numbers) { // it is one statement: nothing bounds the bytes of a batch there
-		for _, row := range a.numbers {
-			a.apply(row[0].(int64), false)
+		for _, i := range a.numberAt {
+			a.apply(i, false)
 		}
 		return nil
 	}
 	seqs, err := parseNumbers(some)
 	for _, seq := range seqs {
-		a.apply(seq, false)
+		a.apply(a.at[seq], false)
 	}
 	return err
 }
@@ -190,41 +193,28 @@ func (a *acks) scan(r Rows) error {
 	if err := r.Scan((*intCell)(&seq), (*boolCell)(&old)); err != nil {
 		return err
 	}
-	a.apply(seq, old)
+	a.apply(a.at[seq], old)
 	return nil
 }
 
-func (a *acks) apply(seq int64, old bool) {
-	a.settled[a.at[seq]] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
+func (a *acks) apply(i int, old bool) {
+	a.settled[i] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
 }
 
-// again forgets what the statements gave back for rows.
-func (a *acks) again(rows [][]any) {
-	for _, row := range rows {
-		a.settled[a.at[row[0].(int64)]] = box.Settled{}
+// again forgets what a statement gave back.
+func (a *acks) again(step *ackStep) {
+	for _, i := range step.at {
+		a.settled[i] = box.Settled{}
 	}
-}
-
-// left adds what the statements left to the rest.
-func (a *acks) left(rest []int) []int {
-	for _, rows := range [][][]any{a.numbers, a.rows} {
-		for _, row := range rows {
-			if i := a.at[row[0].(int64)]; !a.settled[i].Applied {
-				rest = append(rest, i)
-			}
-		}
-	}
-	slices.Sort(rest)
-	return rest
 }
 
 // ack ends with single statements what is nothing but success, where the dialect
 // has them, and gives the rest.
 func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled []box.Settled, rest []int, err error) {
-	a, rest := s.acks(settlements)
+	a := s.acks(settlements)
 	for i, step := range a.steps() {
 		failed := s.one(ctx, "settle", func(q *session) error {
-			a.again(step.rows)
+			a.again(&step)
 			return q.each(ctx, step.name, step.rows, step.scan, step.more...)
 		})
 		if failed == nil {
@@ -232,12 +222,12 @@ func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled 
 		}
 		// Somebody holds one of them: the slow way leaves out just that one. It also
 		// takes over where something is settled already.
-		a.again(step.rows)
+		a.again(&step)
 		if s.dialect.Classify(failed) != Busy && i == 0 {
 			return nil, nil, failed
 		}
 	}
-	return a.settled, a.left(rest), nil
+	return a.settled, unapplied(a.settled), nil
 }
 
 func pick(settlements []box.Settlement, at []int) []box.Settlement {

@@ -54,7 +54,7 @@ func (b *Box) exchanger() Exchanger {
 }
 
 // exchange is Settle and Claim of what is ready, together.
-func (b *Box) exchange(ctx context.Context, ex Exchanger, ends []End, req ClaimRequest) ([]Settled, []*postroom.Message, error) {
+func (b *Box) exchange(ctx context.Context, ex Exchanger, ends []*End, req ClaimRequest) ([]Settled, []*postroom.Message, error) {
 	settlements, err := b.settlements(ends)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +79,7 @@ type End struct {
 
 // Settle ends leases and commits. Results run parallel to the ends; rows that
 // were locked were tried again for a short while.
-func (b *Box) Settle(ctx context.Context, ends []End) ([]Settled, error) {
+func (b *Box) Settle(ctx context.Context, ends []*End) ([]Settled, error) {
 	settlements, err := b.settlements(ends)
 	if err != nil || len(ends) == 0 {
 		return nil, err
@@ -94,7 +94,7 @@ func (b *Box) Settle(ctx context.Context, ends []End) ([]Settled, error) {
 }
 
 // SettleTx ends leases inside a transaction. Report it after the commit.
-func (b *Box) SettleTx(ctx context.Context, tx postroom.Tx, ends []End) ([]Settled, error) {
+func (b *Box) SettleTx(ctx context.Context, tx postroom.Tx, ends []*End) ([]Settled, error) {
 	if err := checkTx(tx); err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // settlements checks ends and gives them the form that stores keep.
-func (b *Box) settlements(ends []End) ([]Settlement, error) {
+func (b *Box) settlements(ends []*End) ([]Settlement, error) {
 	settlements := make([]Settlement, len(ends))
 	for i := range ends {
 		s := ends[i].Settlement
@@ -176,11 +176,11 @@ func (b *Box) settlements(ends []End) ([]Settlement, error) {
 
 // Report tells logs, totals and observers what settling did, once it is
 // committed.
-func (b *Box) Report(ctx context.Context, ends []End, results []Settled) {
+func (b *Box) Report(ctx context.Context, ends []*End, results []Settled) {
 	var counts [Park + 1]int
 	late, wake := 0, false
 	for i := range ends {
-		e, r := &ends[i], &results[i]
+		e, r := ends[i], &results[i]
 		m, topic := e.Message, ""
 		if m != nil {
 			topic = m.Topic

@@ -12,7 +12,19 @@ type messageKey struct{}
 
 // WithMessage lets code below a handler find the message that it works on.
 func WithMessage(ctx context.Context, m *postroom.Message) context.Context {
-	return context.WithValue(ctx, messageKey{}, m)
+	return &messageContext{ctx, m}
+}
+
+type messageContext struct {
+	context.Context
+	message *postroom.Message
+}
+
+func (c *messageContext) Value(key any) any {
+	if key == (messageKey{}) {
+		return c.message
+	}
+	return c.Context.Value(key)
 }
 
 // MessageFrom gives the message that the surrounding handler works on.

@@ -3,6 +3,7 @@ package box
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ type Keeper struct {
 	lease time.Duration
 
 	mu    sync.Mutex
-	holds map[*Hold]struct{}
+	holds []*Hold
 	// writing counts the open transactions of handlers, which on a serial store
 	// replace renewal.
 	writing int
@@ -29,11 +30,13 @@ type Keeper struct {
 // together, because the run is one.
 type Hold struct {
 	leases []postroom.Lease
-	cancel context.CancelCauseFunc
+	ctx    lazyContext
 	// until is when the leases end at the latest, by the monotonic clock of this
 	// process. It is reckoned from before the call that began the lease, so that
 	// it never ends later than the database says.
 	until time.Time
+	// at is its place among those of the keeper.
+	at int
 	// final: the last statements of the handler's transaction are in flight, so
 	// that it is they that have the row locked.
 	final bool
@@ -42,7 +45,7 @@ type Hold struct {
 // NewKeeper makes a keeper for leases of one duration.
 func NewKeeper(b *Box, lease time.Duration) *Keeper {
 	s, ok := b.store.(Serial)
-	return &Keeper{box: b, lease: lease, holds: map[*Hold]struct{}{}, serial: ok && s.OneWriter()}
+	return &Keeper{box: b, lease: lease, serial: ok && s.OneWriter()}
 }
 
 // Hold keeps leases from now on. asked is when the call that began them was
@@ -54,20 +57,36 @@ func (k *Keeper) Hold(ctx context.Context, asked time.Time, leases ...postroom.L
 
 // keep is Hold by a hold of the caller's.
 func (k *Keeper) keep(ctx context.Context, h *Hold, asked time.Time, leases []postroom.Lease) context.Context {
-	ctx, h.cancel = context.WithCancelCause(ctx)
+	h.ctx.parent = ctx
 	h.leases, h.until = leases, asked.Add(k.lease)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.holds[h] = struct{}{}
-	return ctx
+	h.at = len(k.holds)
+	k.holds = append(k.holds, h)
+	return &h.ctx
+}
+
+// holding reports whether the leases are kept.
+func (k *Keeper) holding(h *Hold) bool { return h.at < len(k.holds) && k.holds[h.at] == h }
+
+// forget ends the keeping of leases. The last of all takes its place.
+func (k *Keeper) forget(h *Hold) {
+	if !k.holding(h) {
+		return
+	}
+	last := len(k.holds) - 1
+	k.holds[h.at] = k.holds[last]
+	k.holds[h.at].at = h.at
+	k.holds[last] = nil
+	k.holds = k.holds[:last]
 }
 
 // Drop ends the keeping of leases that are settled or given up.
 func (k *Keeper) Drop(h *Hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.holds, h)
-	h.cancel(context.Canceled)
+	k.forget(h)
+	h.ctx.end(context.Canceled)
 }
 
 // Lost reports whether a lease has ended, and then ends the context. It is
@@ -76,7 +95,7 @@ func (k *Keeper) Drop(h *Hold) {
 func (k *Keeper) Lost(h *Hold) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, held := k.holds[h]; held && time.Now().Before(h.until) {
+	if k.holding(h) && time.Now().Before(h.until) {
 		return false
 	}
 	k.lose(h)
@@ -84,8 +103,8 @@ func (k *Keeper) Lost(h *Hold) bool {
 }
 
 func (k *Keeper) lose(h *Hold) {
-	delete(k.holds, h)
-	h.cancel(postroom.ErrLeaseLost)
+	k.forget(h)
+	h.ctx.end(postroom.ErrLeaseLost)
 }
 
 // Writing says that a handler's transaction is open, until done is called.
@@ -144,7 +163,7 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	wait := k.lease / lookAt
-	for h := range k.holds {
+	for _, h := range k.holds {
 		wait = min(wait, time.Until(h.until))
 	}
 	return max(wait, time.Millisecond)
@@ -155,7 +174,7 @@ func (k *Keeper) due(now time.Time) (due []*Hold, slack time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	slack = k.lease
-	for h := range k.holds {
+	for _, h := range slices.Backward(k.holds) { // what is lost leaves its place to one that was seen
 		left := h.until.Sub(now)
 		switch {
 		case left <= 0:
@@ -193,7 +212,7 @@ func (k *Keeper) renew(ctx context.Context, due []*Hold, asked time.Time) {
 	for _, h := range due {
 		mine := extensions[:len(h.leases)]
 		extensions = extensions[len(h.leases):]
-		if _, held := k.holds[h]; held {
+		if k.holding(h) {
 			k.renewed(h, mine, asked)
 		}
 	}

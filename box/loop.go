@@ -26,9 +26,9 @@ type Loop struct {
 
 	keeper   *Keeper
 	settler  *settler
-	landed   chan *flight  // claims that returned
-	finished chan *Job     // runs that returned
-	settled  chan *Job     // runs whose end is committed, or came too late
+	landed   chan *flight // claims that returned
+	runners  *runners
+	settled  chan []*Job   // runs whose end is committed, or came too late
 	stopping chan struct{} // closed when nothing new may start
 	halt     chan struct{} // closed when runs must end
 	halting  sync.Once
@@ -82,8 +82,8 @@ type Runner interface {
 // A Part is what is run together.
 type Part struct {
 	Messages []*postroom.Message
-	// Run works on the messages, in a goroutine of its own, and sets the ends of
-	// the job.
+	// Run works on the messages and sets the ends of the job. It may take as long as
+	// it wants: others run meanwhile.
 	Run func(ctx context.Context, job *Job)
 }
 
@@ -111,8 +111,8 @@ func NewLoop(b *Box, r Runner, o LoopOptions) *Loop {
 	l := &Loop{
 		box: b, opts: o, runner: r, keeper: NewKeeper(b, o.Lease),
 		landed:   make(chan *flight, maxClaims),
-		finished: make(chan *Job, o.Concurrency),
-		settled:  make(chan *Job, o.Concurrency+maxClaims*o.Batch+1),
+		runners:  newRunners(),
+		settled:  make(chan []*Job, o.Concurrency+maxClaims*o.Batch+1),
 		stopping: make(chan struct{}),
 		halt:     make(chan struct{}),
 		look:     lookFull,
@@ -176,10 +176,10 @@ func (l *Loop) serve(ctx context.Context) error {
 			if err := l.land(ctx, f); err != nil && l.opts.UntilIdle {
 				return err
 			}
-		case job := <-l.finished:
-			l.finish(job)
-		case job := <-l.settled:
-			l.settle(job)
+		case <-l.runners.signal:
+			l.finish(l.runners.finished())
+		case jobs := <-l.settled:
+			l.settle(jobs)
 		case <-waiter.hints:
 			l.hint(waiter.full.Swap(false))
 		case <-l.poll.C:
@@ -195,12 +195,11 @@ func (l *Loop) serve(ctx context.Context) error {
 // slots that are free by now. Runs that return at once do so first.
 func (l *Loop) absorb() {
 	runtime.Gosched()
+	l.finish(l.runners.finished())
 	for {
 		select {
-		case job := <-l.finished:
-			l.finish(job)
-		case job := <-l.settled:
-			l.settle(job)
+		case jobs := <-l.settled:
+			l.settle(jobs)
 		default:
 			return
 		}
@@ -229,10 +228,10 @@ func (l *Loop) drain(kill context.CancelCauseFunc) error {
 		select {
 		case f := <-l.landed:
 			_ = l.land(l.lasting, f) // what it brought is put back
-		case job := <-l.finished:
-			l.finish(job)
-		case job := <-l.settled:
-			l.settle(job)
+		case <-l.runners.signal:
+			l.finish(l.runners.finished())
+		case jobs := <-l.settled:
+			l.settle(jobs)
 		case <-timeout.C:
 			if halt != nil {
 				end()

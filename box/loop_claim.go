@@ -115,13 +115,9 @@ func (l *Loop) fetch(f *flight) {
 	}
 	ctx, cancel := context.WithTimeout(l.lasting, l.opts.Lease/renewAt)
 	defer cancel()
-	ends := make([]End, 0, len(f.jobs))
-	for _, j := range f.jobs {
-		ends = append(ends, j.Ends...)
-	}
 	req := f.req
 	req.Owner, req.Lease = l.opts.Owner, l.opts.Lease
-	f.settled, f.msgs, f.err = l.box.exchange(ctx, f.with, ends, req)
+	f.settled, f.msgs, f.err = l.box.exchange(ctx, f.with, ends(f.jobs), req)
 }
 
 // request claims for this loop.
@@ -145,9 +141,7 @@ func (l *Loop) land(ctx context.Context, f *flight) error {
 	}
 	done, again := conclude(f.jobs, f.settled)
 	l.settler.add(again...)
-	for _, j := range done {
-		l.settle(j)
-	}
+	l.settle(done)
 	l.take(ctx, f.msgs, f.asked)
 	switch {
 	case len(f.msgs) == f.req.Limit:

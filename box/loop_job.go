@@ -1,6 +1,7 @@
 package box
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -15,14 +16,22 @@ type Job struct {
 	Ends []End
 
 	loop *Loop
+	run  func(ctx context.Context, job *Job)
 	// hold is nil when the messages were only put back.
 	hold  *Hold
 	began time.Time
 	// Most jobs have one message.
 	kept    Hold
 	message [1]*postroom.Message
+	about   messageContext
 	lease   [1]postroom.Lease
 	end     [1]End
+}
+
+// About is WithMessage for a job of one message.
+func (j *Job) About(ctx context.Context) context.Context {
+	j.about = messageContext{ctx, j.Messages[0]}
+	return &j.about
 }
 
 // Release ends the lease of a message that was not run, at no cost.

@@ -11,9 +11,11 @@ import (
 // sure to be free soon, and goes back if that turns out to be wrong.
 type claimed struct {
 	*postroom.Message
-	asked time.Time // when its claim was made
-	at    time.Time // when it came
+	*landing
 }
+
+// A landing is when a claim was made, and when it brought its messages.
+type landing struct{ asked, at time.Time }
 
 // take lets messages wait for their slots, which fill gives them. It puts back what
 // came too late, and what an earlier run of this process has not let go of.
@@ -22,10 +24,10 @@ func (l *Loop) take(ctx context.Context, msgs []*postroom.Message, asked time.Ti
 		l.putBack(0, msgs...)
 		return
 	}
-	now := time.Now()
+	landed := &landing{asked, time.Now()}
 	for _, m := range msgs {
 		if l.box.running.begin(m) {
-			l.waiting = append(l.waiting, claimed{m, asked, now})
+			l.waiting = append(l.waiting, claimed{m, landed})
 		} else {
 			l.putBack(l.opts.Lease/renewAt, m)
 		}
@@ -42,9 +44,7 @@ func (l *Loop) fill() {
 		msgs, asked := l.current(l.waiting[:n])
 		clear(l.waiting[:n])
 		l.waiting = l.waiting[n:]
-		for _, part := range l.runner.Split(msgs) {
-			l.start(part, asked)
-		}
+		l.start(l.runner.Split(msgs), asked)
 	}
 	if len(l.waiting) > 0 {
 		l.patience.Reset(l.longest() - time.Since(l.waiting[0].at))
@@ -55,8 +55,9 @@ func (l *Loop) fill() {
 // asked for: the later of two claims may return first.
 func (l *Loop) current(all []claimed) (msgs []*postroom.Message, asked time.Time) {
 	msgs = make([]*postroom.Message, 0, len(all))
+	now := time.Now()
 	for _, c := range all {
-		if time.Since(c.asked) >= l.opts.Lease {
+		if now.Sub(c.asked) >= l.opts.Lease {
 			l.box.running.forget(c.Message) // by now it may be somebody else's
 			continue
 		}
@@ -106,8 +107,19 @@ func (l *Loop) putBack(delay time.Duration, msgs ...*postroom.Message) {
 	l.settler.add(job)
 }
 
-func (l *Loop) start(part Part, asked time.Time) {
-	job := &Job{Messages: part.Messages, loop: l, began: time.Now()}
+// start has parts run.
+func (l *Loop) start(parts []Part, asked time.Time) {
+	jobs := make([]*Job, len(parts))
+	now := time.Now()
+	for i, part := range parts {
+		jobs[i] = l.job(part, asked, now)
+		l.busy += len(part.Messages)
+	}
+	l.runners.start(jobs)
+}
+
+func (l *Loop) job(part Part, asked, now time.Time) *Job {
+	job := &Job{Messages: part.Messages, loop: l, run: part.Run, began: now}
 	if len(part.Messages) == 1 { // which may be one of a slice that would keep all others in memory
 		job.message[0] = part.Messages[0]
 		job.Messages = job.message[:]
@@ -117,36 +129,39 @@ func (l *Loop) start(part Part, asked time.Time) {
 		leases = append(leases, m.Lease)
 	}
 	job.hold = &job.kept
-	ctx := l.keeper.keep(l.work, job.hold, asked, leases)
-	l.busy += len(part.Messages)
-	run := part.Run
-	go func() {
-		defer func() { l.finished <- job }()
-		run(ctx, job)
-	}()
+	l.keeper.keep(l.work, job.hold, asked, leases)
+	return job
 }
 
-// finish takes back the slots of a run. Its end is settled with the next claim,
+// finish takes back the slots of runs. Their ends are settled with the next claim,
 // or by the settler when there is none.
-func (l *Loop) finish(job *Job) {
-	l.busy -= len(job.Messages)
-	l.unsettled += len(job.Messages)
-	l.pace.ran(time.Since(job.began))
-	for _, m := range job.Messages {
-		l.box.running.end(m)
+func (l *Loop) finish(jobs []*Job) {
+	if len(jobs) == 0 {
+		return
 	}
-	l.ended = append(l.ended, job)
-	l.expect(job)
+	now := time.Now()
+	for _, job := range jobs {
+		l.busy -= len(job.Messages)
+		l.unsettled += len(job.Messages)
+		l.pace.ran(now.Sub(job.began))
+		for _, m := range job.Messages {
+			l.box.running.end(m)
+		}
+		l.expect(job)
+	}
+	l.ended = append(l.ended, jobs...)
 	l.fill()
 }
 
-// settle forgets a job. The next of a group can run now.
-func (l *Loop) settle(job *Job) {
-	l.unsettled -= len(job.Messages)
-	job.drop()
-	for _, m := range job.Messages {
-		if m.Group != "" {
-			l.more()
+// settle forgets jobs. The next of a group can run now.
+func (l *Loop) settle(jobs []*Job) {
+	for _, job := range jobs {
+		l.unsettled -= len(job.Messages)
+		job.drop()
+		for _, m := range job.Messages {
+			if m.Group != "" {
+				l.more()
+			}
 		}
 	}
 	if l.held() == 0 {

@@ -28,15 +28,15 @@ func TestLoop_believes_in_no_lease_longer_than_its_own_claim_gave(t *testing.T) 
 		later := time.Now()
 		earlier := later.Add(-5 * time.Second)
 		l.waiting = []claimed{
-			{new(postroom.Message), later.Add(-lease), later}, // is over
-			{new(postroom.Message), later, later},
-			{new(postroom.Message), earlier, later},
+			{new(postroom.Message), &landing{later.Add(-lease), later}}, // is over
+			{new(postroom.Message), &landing{later, later}},
+			{new(postroom.Message), &landing{earlier, later}},
 		}
 		l.fill()
 		if len(l.keeper.holds) != 1 {
 			t.Errorf("%d holds, want 1", len(l.keeper.holds))
 		}
-		for h := range l.keeper.holds {
+		for _, h := range l.keeper.holds {
 			if len(h.leases) != 2 || !h.until.Equal(earlier.Add(lease)) {
 				t.Errorf("%d leases held until %v after the first was asked for, want 2 and %v", len(h.leases), h.until.Sub(earlier), lease)
 			}

@@ -13,7 +13,7 @@ import (
 type settler struct {
 	box     *Box
 	keeper  *Keeper
-	settled chan<- *Job
+	settled chan<- []*Job
 
 	mu      sync.Mutex
 	waiting []*Job
@@ -28,7 +28,7 @@ const (
 	settleWidth = 500
 )
 
-func newSettler(b *Box, k *Keeper, settled chan<- *Job) *settler {
+func newSettler(b *Box, k *Keeper, settled chan<- []*Job) *settler {
 	return &settler{box: b, keeper: k, settled: settled, signal: make(chan struct{}, 1)}
 }
 
@@ -88,23 +88,28 @@ func (s *settler) run(ctx context.Context) {
 
 // settle gives back the jobs that are not settled yet.
 func (s *settler) settle(ctx context.Context, jobs []*Job) (again []*Job, err error) {
-	var ends []End
-	for _, j := range jobs {
-		ends = append(ends, j.Ends...)
-	}
-	results, err := s.box.Settle(ctx, ends)
+	results, err := s.box.Settle(ctx, ends(jobs))
 	if err != nil {
 		return jobs, err
 	}
 	done, again := conclude(jobs, results)
-	for _, j := range done {
-		select {
-		case s.settled <- j:
-		case <-ctx.Done():
-			return again, ctx.Err()
+	select {
+	case s.settled <- done:
+		return again, nil
+	case <-ctx.Done():
+		return again, ctx.Err()
+	}
+}
+
+// ends gives the ends of jobs.
+func ends(jobs []*Job) []*End {
+	all := make([]*End, 0, len(jobs))
+	for _, j := range jobs {
+		for i := range j.Ends {
+			all = append(all, &j.Ends[i])
 		}
 	}
-	return again, nil
+	return all
 }
 
 // conclude parts jobs by the results of their ends: those that are settled, and

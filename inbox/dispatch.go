@@ -143,7 +143,7 @@ func (d *dispatcher) runPlain(ctx context.Context, job *box.Job, r *route) {
 		}
 		job.End(m, d.settlement(limited, r, m, verdict))
 	}()
-	verdict = d.in.box.Observe(box.WithMessage(limited, m), m, r.opts.Name, func(ctx context.Context) error {
+	verdict = d.in.box.Observe(job.About(limited), m, r.opts.Name, func(ctx context.Context) error {
 		return r.handler.Handle(ctx, m)
 	})
 }

@@ -117,7 +117,7 @@ func (in *Inbox) guardSettled(ctx context.Context, m *postroom.Message, r box.Pu
 	if s.Discarded {
 		verdict = nil
 	}
-	settled, err := in.box.Settle(ctx, []box.End{{Settlement: s, Message: m}})
+	settled, err := in.box.Settle(ctx, []*box.End{{Settlement: s, Message: m}})
 	res := r.Result()
 	switch {
 	case err == nil && settled[0].Applied:

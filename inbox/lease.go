@@ -47,7 +47,7 @@ func (in *Inbox) AckAll(ctx context.Context, ls []postroom.Lease) ([]bool, error
 // AckTx is Ack inside your transaction. Make it the last statement before the
 // commit: it locks the message. If it fails, roll back.
 func (in *Inbox) AckTx(ctx context.Context, tx postroom.Tx, l postroom.Lease) error {
-	results, err := in.box.SettleTx(ctx, tx, []box.End{{Settlement: box.Settlement{Lease: l, Verb: box.Ack}}})
+	results, err := in.box.SettleTx(ctx, tx, []*box.End{{Settlement: box.Settlement{Lease: l, Verb: box.Ack}}})
 	if err != nil {
 		return err
 	}
@@ -148,10 +148,10 @@ func (in *Inbox) settle(ctx context.Context, ls []postroom.Lease, s box.Settleme
 	if ls == nil {
 		return nil, errNilLeases
 	}
-	ends := make([]box.End, len(ls))
+	ends := make([]*box.End, len(ls))
 	for i, l := range ls {
 		s.Lease = l
-		ends[i].Settlement = s
+		ends[i] = &box.End{Settlement: s}
 	}
 	settled, err := in.box.Settle(ctx, ends)
 	if err != nil {

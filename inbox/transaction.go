@@ -108,11 +108,11 @@ func (d *dispatcher) transact(ctx context.Context, start func() context.Context,
 		d.logLost(ctx, job)
 		return postroom.ErrLeaseLost
 	}
-	ends := make([]box.End, len(job.Messages))
+	ends := make([]*box.End, len(job.Messages))
 	for i, m := range job.Messages {
 		s := d.settlement(limited, r, m, verdicts[i])
 		s.Lease = m.Lease
-		ends[i] = box.End{Settlement: s, Message: m}
+		ends[i] = &box.End{Settlement: s, Message: m}
 	}
 	job.Final(true)
 	defer job.Final(false)
@@ -141,7 +141,7 @@ func (d *dispatcher) transact(ctx context.Context, start func() context.Context,
 // inDoubt looks what became of a commit whose answer was lost. If it took
 // effect, that is reported; else the leases lapse: settling otherwise could undo
 // what is still on its way.
-func (d *dispatcher) inDoubt(ctx context.Context, ends []box.End, settled []box.Settled) {
+func (d *dispatcher) inDoubt(ctx context.Context, ends []*box.End, settled []box.Settled) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if d.committed(ctx, ends) {
@@ -155,8 +155,8 @@ func (d *dispatcher) inDoubt(ctx context.Context, ends []box.End, settled []box.
 
 // committed recognises the transaction by a message that it made Done under its
 // own fence: nobody else can have.
-func (d *dispatcher) committed(ctx context.Context, ends []box.End) bool {
-	i := slices.IndexFunc(ends, func(e box.End) bool { return e.Verb == box.Ack })
+func (d *dispatcher) committed(ctx context.Context, ends []*box.End) bool {
+	i := slices.IndexFunc(ends, func(e *box.End) bool { return e.Verb == box.Ack })
 	if i < 0 {
 		return false
 	}

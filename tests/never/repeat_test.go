@@ -141,7 +141,7 @@ func TestNever05_real_deadlock_is_repeated(t *testing.T) {
 		spot := p.lot.Park(park.Before, "vacate_lanes")
 		var settled []box.Settled
 		wait := park.Go(t, func(ctx context.Context) {
-			settled, err = p.inbox().Box().Settle(ctx, []box.End{{Settlement: box.Settlement{Lease: m.Lease, Verb: box.Ack}}})
+			settled, err = p.inbox().Box().Settle(ctx, []*box.End{{Settlement: box.Settlement{Lease: m.Lease, Verb: box.Ack}}})
 		})
 		spot.Wait(t)
 		var strangerErr error

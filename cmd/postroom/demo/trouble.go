@@ -52,9 +52,9 @@ func (d *demo) suspend(chaos context.Context) {
 		return
 	}
 	_ = rest(chaos, moment)
-	ends := make([]box.End, len(taken))
+	ends := make([]*box.End, len(taken))
 	for i, m := range taken {
-		ends[i] = box.End{Settlement: box.Settlement{Lease: m.Lease, Verb: box.Release}, Message: m}
+		ends[i] = &box.End{Settlement: box.Settlement{Lease: m.Lease, Verb: box.Release}, Message: m}
 	}
 	// What can't be given back now comes back when its lease lapses.
 	_, _ = engine.Settle(context.WithoutCancel(chaos), ends)

@@ -1,0 +1,65 @@
+package box
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A lazyContext can be ended like one of context.WithCancelCause. Few runs ask
+// whether theirs has ended, so that all it takes to tell them is made when they do.
+type lazyContext struct {
+	parent context.Context
+
+	mu     sync.Mutex
+	made   context.Context
+	cancel context.CancelCauseFunc // of made
+	cause  error                   // why it ended, if it did so before it was made
+}
+
+// end ends the context, unless it has ended.
+func (c *lazyContext) end(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.made != nil:
+		c.cancel(cause)
+	case c.cause == nil && c.parent.Err() == nil:
+		c.cause = cause
+	}
+}
+
+// full makes the context.
+func (c *lazyContext) full() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.made != nil:
+	case c.cause == nil:
+		c.made, c.cancel = context.WithCancelCause(c.parent)
+	default: // what became of the parent since then does not matter
+		c.made, c.cancel = context.WithCancelCause(context.WithoutCancel(c.parent))
+		c.cancel(c.cause)
+	}
+	return c.made
+}
+
+func (c *lazyContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+
+func (c *lazyContext) Done() <-chan struct{} { return c.full().Done() }
+
+// Err needs nothing to be made: handlers ask between two steps.
+func (c *lazyContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.made != nil:
+		return c.made.Err()
+	case c.cause != nil:
+		return context.Canceled
+	}
+	return c.parent.Err()
+}
+
+// Value is also how package context finds what it can cancel.
+func (c *lazyContext) Value(key any) any { return c.full().Value(key) }

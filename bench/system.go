@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -82,19 +84,19 @@ const (
 
 // newMessage makes a message whose payload remembers when that was.
 func newMessage() message {
-	m := message{id: postroom.NewID(), payload: make([]byte, payloadSize)}
-	for i := range m.payload {
-		m.payload[i] = 'a' + byte(i%26)
-	}
+	m := message{id: postroom.NewID(), payload: bytes.Clone(filling)}
 	stamp(m.payload)
 	return m
 }
+
+// filling is a payload without its time.
+var filling = bytes.Repeat([]byte("abcdefgh"), payloadSize/8)
 
 // stamp writes the time as text, which every system can carry.
 func stamp(payload []byte) {
 	var now [8]byte
 	binary.BigEndian.PutUint64(now[:], uint64(time.Now().UnixNano()))
-	copy(payload, fmt.Sprintf("%016x", now))
+	hex.Encode(payload, now[:])
 }
 
 // age is how long ago the message was made.

@@ -105,8 +105,8 @@ func (in *Inbox) onceFailed(ctx context.Context, m postroom.Message, o OnceOptio
 
 // OnceTx marks a message as done inside your transaction, and reports whether it
 // is the first: then do your work and commit, else skip it. It gives
-// postroom.ErrDead and ErrInProgress where the message can't be run now. The
-// function that calls it is recorded as the handler.
+// postroom.ErrDead and ErrInProgress where the message can't be run now. If it
+// fails, roll back. The function that calls it is recorded as the handler.
 func (in *Inbox) OnceTx(ctx context.Context, tx postroom.Tx, m postroom.Message) (first bool, err error) {
 	if tx == nil {
 		return false, &postroom.ArgumentError{Argument: "transaction", Reason: "is nil"}

@@ -22,14 +22,16 @@ func (in *Inbox) ReceiveAll(ctx context.Context, msgs []postroom.Message) ([]pos
 }
 
 // ReceiveTx receives a message inside your transaction: it is there if and only
-// if you commit. Workers find it at their next poll.
+// if you commit. If it fails, roll back: a part may be written. Workers find the
+// message at their next poll.
 func (in *Inbox) ReceiveTx(ctx context.Context, tx postroom.Tx, m postroom.Message) (postroom.Result, error) {
 	results, err := in.box.ReceiveTx(ctx, tx, []postroom.Message{m})
 	return first(results, err)
 }
 
 // ReceiveAllTx receives many messages inside your transaction. One that can't be
-// used fails the call before any SQL; duplicates are no error.
+// used fails the call before any SQL; duplicates are no error. If it fails after
+// that, roll back: a part may be written.
 func (in *Inbox) ReceiveAllTx(ctx context.Context, tx postroom.Tx, msgs []postroom.Message) ([]postroom.Result, error) {
 	return in.box.ReceiveTx(ctx, tx, msgs)
 }

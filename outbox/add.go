@@ -10,9 +10,9 @@ import (
 )
 
 // Add keeps messages inside your transaction, which it neither commits nor rolls
-// back: they are sent if and only if you commit. All of them are kept, or none
-// and the error says why. Messages of one group are sent in the order in which
-// they are given.
+// back: they are sent if and only if you commit. If it fails, roll back: a part of
+// them may be written. Messages of one group are sent in the order in which they
+// are given.
 //
 // A message without an ID gets a new one, one without a source that of the
 // options. The same ID twice is one message; with another content it is an error.

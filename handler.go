@@ -7,7 +7,8 @@ import (
 
 // A Handler does the work that a message asks for. Its error is its verdict.
 // The context ends when the lease is lost, the handler's time is up, or the
-// worker stops.
+// worker stops. Handlers share goroutines: what one sets on its own, such as a
+// locked thread or labels of a profile, it must undo.
 type Handler interface {
 	Handle(ctx context.Context, m *Message) error
 }

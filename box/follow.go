@@ -20,6 +20,8 @@ type messageContext struct {
 	message *postroom.Message
 }
 
+func (c *messageContext) String() string { return contextName(c.Context) + ".WithMessage" }
+
 func (c *messageContext) Value(key any) any {
 	if key == (messageKey{}) {
 		return c.message

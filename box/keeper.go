@@ -52,18 +52,19 @@ func NewKeeper(b *Box, lease time.Duration) *Keeper {
 // made. The context that it gives ends with postroom.ErrLeaseLost when one does.
 func (k *Keeper) Hold(ctx context.Context, asked time.Time, leases ...postroom.Lease) (context.Context, *Hold) {
 	h := new(Hold)
-	return k.keep(ctx, h, asked, leases), h
+	k.keep(ctx, h, asked, leases)
+	h.ctx.full() // the parent may be anything
+	return &h.ctx, h
 }
 
-// keep is Hold by a hold of the caller's.
-func (k *Keeper) keep(ctx context.Context, h *Hold, asked time.Time, leases []postroom.Lease) context.Context {
+// keep is Hold by a hold of the caller's, in a context of package context.
+func (k *Keeper) keep(ctx context.Context, h *Hold, asked time.Time, leases []postroom.Lease) {
 	h.ctx.parent = ctx
 	h.leases, h.until = leases, asked.Add(k.lease)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h.at = len(k.holds)
 	k.holds = append(k.holds, h)
-	return &h.ctx
 }
 
 // holding reports whether the leases are kept.

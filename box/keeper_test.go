@@ -10,6 +10,24 @@ import (
 	"github.com/postroom/postroom"
 )
 
+// strict lets nobody ask for its error.
+type strict struct{ context.Context }
+
+func (strict) Err() error { panic("asked") }
+
+// It may hold a lock, or give its error a moment before it is done.
+func TestKeeper_asks_a_context_that_is_not_its_own_nothing_later(t *testing.T) {
+	k := &Keeper{lease: time.Minute}
+	ctx, h := k.Hold(strict{t.Context()}, time.Now())
+	if ctx.Err() != nil {
+		t.Error(ctx.Err())
+	}
+	k.Drop(h)
+	if ctx.Err() == nil {
+		t.Error("it has not ended")
+	}
+}
+
 func TestKeeper_keeps_those_that_are_not_dropped(t *testing.T) {
 	k := &Keeper{lease: time.Minute}
 	holds := make([]*Hold, 5)

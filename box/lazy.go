@@ -2,12 +2,14 @@ package box
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
 
 // A lazyContext can be ended like one of context.WithCancelCause. Few runs ask
 // whether theirs has ended, so that all it takes to tell them is made when they do.
+// Until then its parent, which must be one of package context, is asked each time.
 type lazyContext struct {
 	parent context.Context
 
@@ -59,6 +61,16 @@ func (c *lazyContext) Err() error {
 		return context.Canceled
 	}
 	return c.parent.Err()
+}
+
+// String is a name, as contexts of package context have one.
+func (c *lazyContext) String() string { return contextName(c.parent) + ".WithCancel" }
+
+func contextName(ctx context.Context) string {
+	if s, ok := ctx.(fmt.Stringer); ok {
+		return s.String()
+	}
+	return fmt.Sprintf("%T", ctx)
 }
 
 // Value is also how package context finds what it can cancel.

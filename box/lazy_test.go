@@ -3,6 +3,7 @@ package box
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,4 +92,18 @@ func TestLazyContext_ends_with_its_parent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// To print one, as handlers of logs do, reads nothing that changes.
+func TestLazyContext_has_a_name(t *testing.T) {
+	c := &lazyContext{parent: context.Background()}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.end(errWhy)
+	}()
+	if name := fmt.Sprint(WithMessage(c, nil)); name != "context.Background.WithCancel.WithMessage" {
+		t.Error(name)
+	}
+	<-done
 }

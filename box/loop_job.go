@@ -28,7 +28,7 @@ type Job struct {
 	end     [1]End
 }
 
-// About is WithMessage for a job of one message.
+// About is WithMessage for a job of one message, which calls it once.
 func (j *Job) About(ctx context.Context) context.Context {
 	j.about = messageContext{ctx, j.Messages[0]}
 	return &j.about

@@ -122,13 +122,14 @@ func (l *Loop) job(part Part, asked, now time.Time) *Job {
 	job := &Job{Messages: part.Messages, loop: l, run: part.Run, began: now}
 	if len(part.Messages) == 1 { // which may be one of a slice that would keep all others in memory
 		job.message[0] = part.Messages[0]
-		job.Messages = job.message[:]
+		job.Messages, job.hold = job.message[:], &job.kept
+	} else { // as would a context that outlives the run
+		job.hold = new(Hold)
 	}
 	leases := job.lease[:0]
 	for _, m := range part.Messages {
 		leases = append(leases, m.Lease)
 	}
-	job.hold = &job.kept
 	l.keeper.keep(l.work, job.hold, asked, leases)
 	return job
 }

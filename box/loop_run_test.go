@@ -2,6 +2,7 @@ package box
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,4 +44,29 @@ func TestLoop_believes_in_no_lease_longer_than_its_own_claim_gave(t *testing.T) 
 		}
 		synctest.Wait()
 	})
+}
+
+// Whoever keeps the context of a run that is over keeps no messages with it, but the
+// one that can be found by it.
+func TestLoop_context_of_several_messages_does_not_keep_them(t *testing.T) {
+	l := NewLoop(&Box{}, inOne{}, LoopOptions{Concurrency: 3, Batch: 3, Lease: time.Minute, Poll: time.Second})
+	l.work = t.Context()
+	freed := make(chan struct{})
+	msgs := []*postroom.Message{new(postroom.Message), new(postroom.Message)}
+	runtime.AddCleanup(msgs[0], func(freed chan struct{}) { close(freed) }, freed)
+	job := l.job(Part{Messages: msgs}, time.Now(), time.Now())
+	ctx := &job.hold.ctx
+	l.keeper.Drop(job.hold)
+	msgs, job = nil, nil
+	for range 100 {
+		runtime.GC()
+		select {
+		case <-freed:
+			runtime.KeepAlive(ctx)
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("the context keeps the messages in memory")
+	runtime.KeepAlive(ctx)
 }

@@ -81,7 +81,7 @@ func (r *runners) one(job *Job) {
 		defer r.mu.Unlock()
 		r.ended = append(r.ended, job)
 	}()
-	job.run(&job.kept.ctx, job)
+	job.run(&job.hold.ctx, job)
 }
 
 // tell signals that something has ended.

@@ -11,7 +11,7 @@ import (
 func jobsOf(runs ...func()) []*Job {
 	jobs := make([]*Job, len(runs))
 	for i, run := range runs {
-		jobs[i] = &Job{run: func(context.Context, *Job) { run() }}
+		jobs[i] = &Job{hold: new(Hold), run: func(context.Context, *Job) { run() }}
 	}
 	return jobs
 }

@@ -1,17 +1,29 @@
 package box
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
-// runners run jobs. No job waits for another that takes its time: whoever begins
-// one while more are waiting has another goroutine come for those. But one whose
-// job returned at once is here before that, and goes on with the next.
+// runners run jobs, each in a goroutine of its own unless they are known to return at
+// once: then one goroutine goes on with the next job. Nor does a job wait for another
+// there that takes its time after all: as long as any wait, a goroutine is coming for
+// them.
 type runners struct {
 	mu      sync.Mutex
 	waiting []*Job
-	coming  bool          // a goroutine was started that has not got here yet
+	coming  int           // goroutines that were started and have not got here yet
+	took    time.Duration // how long a run takes, a running average
 	ended   []*Job        // what has returned
 	signal  chan struct{} // something has
 }
+
+// Runs of atOnce or less share a goroutine: to start one, with its stack, takes a
+// microsecond or two. A single one that the machine held up does not change that.
+const (
+	atOnce = 50 * time.Microsecond
+	heldUp = 2 * time.Millisecond
+)
 
 func newRunners() *runners { return &runners{signal: make(chan struct{}, 1)} }
 
@@ -23,12 +35,19 @@ func (r *runners) start(jobs []*Job) {
 	r.call()
 }
 
-// call has a goroutine come if jobs wait for one.
+// call has goroutines come for jobs that wait.
 func (r *runners) call() {
-	if len(r.waiting) > 0 && !r.coming {
-		r.coming = true
+	for want := r.wanted(); r.coming < want; r.coming++ {
 		go r.run()
 	}
+}
+
+// wanted is how many are to be coming.
+func (r *runners) wanted() int {
+	if 0 < r.took && r.took <= atOnce {
+		return min(len(r.waiting), 1)
+	}
+	return len(r.waiting)
 }
 
 func (r *runners) run() {
@@ -43,7 +62,7 @@ func (r *runners) run() {
 func (r *runners) first() *Job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.coming = false
+	r.coming--
 	r.tell()
 	return r.take()
 }
@@ -62,7 +81,7 @@ func (r *runners) leave() {
 	r.tell()
 }
 
-// take gives the first job that waits. As long as any does, a goroutine is coming.
+// take gives the first job that waits, and sees to the others.
 func (r *runners) take() *Job {
 	if len(r.waiting) == 0 {
 		return nil
@@ -76,12 +95,23 @@ func (r *runners) take() *Job {
 
 // one runs a job.
 func (r *runners) one(job *Job) {
+	began := time.Now()
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		r.ran(time.Since(began))
 		r.ended = append(r.ended, job)
 	}()
 	job.run(&job.hold.ctx, job)
+}
+
+// ran notes how long a run took.
+func (r *runners) ran(d time.Duration) {
+	d = min(max(d, time.Microsecond), heldUp)
+	if r.took == 0 {
+		r.took = d
+	}
+	r.took += (d - r.took) / 64
 }
 
 // tell signals that something has ended.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func jobsOf(runs ...func()) []*Job {
@@ -19,11 +20,21 @@ func jobsOf(runs ...func()) []*Job {
 // Whatever the others do, each job begins, and is known to have ended as soon as it
 // has.
 func TestRunners_no_job_waits_for_another(t *testing.T) {
-	for name, processors := range map[string]int{"one processor": 1, "several": 4} {
+	for name, c := range map[string]struct {
+		processors int
+		took       time.Duration
+	}{
+		"one processor":             {1, 0},
+		"several":                   {4, 0},
+		"one, they return at once":  {1, time.Microsecond},
+		"several, they do":          {4, time.Microsecond},
+		"one, they take their time": {1, time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.processors))
 			synctest.Test(t, func(t *testing.T) {
 				r := newRunners()
+				r.took = c.took
 				gate := make(chan struct{})
 				var began atomic.Int32
 				quick := func() { began.Add(1) }
@@ -57,6 +68,7 @@ func TestRunners_tell_of_what_ended_before_jobs_that_stay(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunners()
+		r.took = time.Microsecond
 		gate := make(chan struct{})
 		defer close(gate)
 		stay := func() { <-gate }
@@ -73,24 +85,33 @@ func TestRunners_tell_of_what_ended_before_jobs_that_stay(t *testing.T) {
 	})
 }
 
-func TestRunners_jobs_that_return_at_once_share_goroutines(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+func TestRunners_share_goroutines_while_jobs_return_at_once(t *testing.T) {
 	r := newRunners()
-	names := map[string]bool{} // of goroutines: "goroutine 7 [running]..."
-	note := func() {
-		buf := make([]byte, 20)
-		names[string(buf[:runtime.Stack(buf, false)])] = true
+	called := func() int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.waiting = make([]*Job, 100)
+		defer func() { r.waiting = nil }()
+		return r.wanted()
 	}
-	runs := make([]func(), 1000)
-	for i := range runs {
-		runs[i] = note
-	}
-	r.start(jobsOf(runs...))
-	for n := 0; n < len(runs); {
-		<-r.signal
-		n += len(r.finished())
-	}
-	if len(names) > len(runs)/10 {
-		t.Errorf("%d goroutines for %d jobs", len(names), len(runs))
+	for _, step := range []struct {
+		name string
+		runs int
+		took time.Duration
+		want int
+	}{
+		{"nothing is known", 0, 0, 100},
+		{"one returned at once", 1, 0, 1},
+		{"all do", 1000, 3 * time.Microsecond, 1},
+		{"one was held up", 1, time.Minute, 1},
+		{"all take their time", 10, time.Millisecond, 100},
+		{"they return at once again", 300, time.Microsecond, 1},
+	} {
+		for range step.runs {
+			r.ran(step.took)
+		}
+		if n := called(); n != step.want {
+			t.Errorf("%s: %d are to come for 100 jobs, want %d", step.name, n, step.want)
+		}
 	}
 }

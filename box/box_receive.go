@@ -21,34 +21,34 @@ func (b *Box) Receive(ctx context.Context, msgs []postroom.Message) ([]postroom.
 		return nil, &postroom.ArgumentError{Argument: "messages", Reason: "are nil"}
 	}
 	results := make([]postroom.Result, len(msgs))
-	var (
-		puts []Put
-		at   []int
-		errs []error
-	)
+	puts := make([]Put, 0, len(msgs))
+	var errs []error
 	for i := range msgs {
-		p := Put{Mode: Queue, Message: msgs[i], Keep: b.opts.KeepContent}
-		if err := b.Prepare(&p); err != nil {
+		n := len(puts)
+		puts = append(puts, Put{Mode: Queue, Message: msgs[i], Keep: b.opts.KeepContent})
+		if err := b.Prepare(&puts[n]); err != nil {
+			puts = puts[:n]
 			results[i].Err = err
 			errs = append(errs, nth(msgs, i, err))
-			continue
 		}
-		puts, at = append(puts, p), append(at, i)
 	}
 	if len(puts) > 0 {
 		put, err := b.queue(ctx, nil, puts)
-		for j, i := range at {
-			if err != nil {
-				results[i].Err = err
-				continue
-			}
-			results[i] = put[j].Result()
-			if put[j].Err != nil {
-				errs = append(errs, nth(msgs, i, put[j].Err))
-			}
-		}
 		if err != nil {
 			errs = append(errs, err)
+		}
+		for i := range results {
+			switch {
+			case results[i].Err != nil: // was not put
+			case err != nil:
+				results[i].Err = err
+			default:
+				results[i] = put[0].Result()
+				if put[0].Err != nil {
+					errs = append(errs, nth(msgs, i, put[0].Err))
+				}
+				put = put[1:]
+			}
 		}
 	}
 	if len(errs) == 1 {

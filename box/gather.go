@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,18 +63,38 @@ type gather struct {
 
 // A call is what one caller waits for.
 type call struct {
-	open atomic.Int32 // arrivals without a result
-	done chan struct{}
-	errs []error
+	open     atomic.Int32 // arrivals without a result
+	done     chan struct{}
+	arrivals []*arrival
+	results  []PutResult
+	// Most calls have one message.
+	first [1]*arrival
+	one   [1]arrival
+}
+
+func newCall(puts []Put) *call {
+	c := &call{done: make(chan struct{}), results: make([]PutResult, len(puts))}
+	c.open.Store(int32(len(puts))) //nolint:gosec // a batch in memory is not that large
+	arrivals := c.one[:]
+	c.arrivals = c.first[:]
+	if len(puts) != 1 {
+		arrivals, c.arrivals = make([]arrival, len(puts)), make([]*arrival, len(puts))
+	}
+	for i := range puts {
+		puts[i].Divert = true
+		arrivals[i] = arrival{call: c, put: &puts[i], out: &c.results[i]}
+		c.arrivals[i] = &arrivals[i]
+	}
+	return c
 }
 
 // An arrival is one message of a call.
 type arrival struct {
-	call  *call
-	index int
-	put   *Put
-	// out is set under the gather's lock, and read after the call is done.
-	out   PutResult
+	call *call
+	put  *Put
+	// out and err are set under the gather's lock, and read after the call is done.
+	out   *PutResult
+	err   error
 	taken bool
 	aside time.Time // since when it waits on the side
 }
@@ -94,38 +115,23 @@ func newGather(limit int, put func(context.Context, []Put) ([]PutResult, error))
 // before they were taken along, nothing was done; when it ends after that, nobody
 // knows yet, and the puts are still in use.
 func (g *gather) do(ctx context.Context, puts []Put) ([]PutResult, error) {
-	c := &call{done: make(chan struct{}), errs: make([]error, len(puts))}
-	c.open.Store(int32(len(puts))) //nolint:gosec // a batch in memory is not that large
-	arrivals, all := make([]*arrival, len(puts)), make([]arrival, len(puts))
-	for i := range puts {
-		puts[i].Divert = true
-		all[i] = arrival{call: c, index: i, put: &puts[i]}
-		arrivals[i] = &all[i]
-	}
+	c := newCall(puts)
 	g.mu.Lock()
-	g.waiting = append(g.waiting, arrivals...)
+	g.waiting = append(g.waiting, c.arrivals...)
 	g.fly()
 	g.mu.Unlock()
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		if g.withdraw(arrivals) {
+		if g.withdraw(c) {
 			return nil, ctx.Err()
 		}
 		return nil, fmt.Errorf("%w: %w", postroom.ErrUnknown, ctx.Err())
 	}
-	results := make([]PutResult, len(puts))
-	failed := 0
-	for i, a := range arrivals {
-		results[i] = a.out
-		if c.errs[i] != nil {
-			failed++
-		}
+	if !slices.ContainsFunc(c.arrivals, func(a *arrival) bool { return a.err == nil }) {
+		return nil, c.arrivals[0].err
 	}
-	if failed == len(puts) {
-		return nil, c.errs[0]
-	}
-	return results, nil
+	return c.results, nil
 }
 
 // close waits for the flushes under way.
@@ -144,18 +150,17 @@ func (g *gather) close(ctx context.Context) error {
 }
 
 // withdraw takes a call back, unless a part of it is under way already.
-func (g *gather) withdraw(arrivals []*arrival) bool {
+func (g *gather) withdraw(c *call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, a := range arrivals {
+	for _, a := range c.arrivals {
 		if a.taken {
 			return false
 		}
 	}
-	mine := arrivals[0].call
 	kept := g.waiting[:0:0]
 	for _, a := range g.waiting {
-		if a.call != mine {
+		if a.call != c {
 			kept = append(kept, a)
 		}
 	}
@@ -321,7 +326,7 @@ func (g *gather) send(batch []*arrival) ([]PutResult, error) {
 var putsPool = sync.Pool{New: func() any { return new([]Put) }}
 
 func (a *arrival) finish(r PutResult, err error) {
-	a.out, a.call.errs[a.index] = r, err
+	*a.out, a.err = r, err
 	if a.call.open.Add(-1) == 0 {
 		close(a.call.done)
 	}

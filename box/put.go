@@ -57,14 +57,14 @@ func (p *Put) Digest() []byte {
 	if !m.DueAt.IsZero() {
 		due = m.DueAt.UnixMicro()
 	}
-	head := make([]byte, 0, 64)
+	head := make([]byte, 0, 128)
 	head = binary.BigEndian.AppendUint64(head, uint64(len(m.Topic)))
 	head = append(head, m.Topic...)
 	head = binary.BigEndian.AppendUint64(head, uint64(due)) //nolint:gosec // the same bits
 	h := sha256.New()
 	h.Write(head)
 	h.Write(m.Payload)
-	return h.Sum(head[:0])[:digestSize]
+	return bytes.Clone(h.Sum(head[:0])[:digestSize])
 }
 
 // digestSize is enough to tell the contents apart that one key may ever have.

@@ -44,6 +44,13 @@ type intake struct {
 // the same content as the one before needs no round: its result follows from
 // that one's.
 func rounds(puts []box.Put, results []box.PutResult) (list [][]intake, follow func()) {
+	if distinct(puts) {
+		all := make([]intake, len(puts))
+		for i := range puts {
+			all[i] = intake{&puts[i], &results[i], i}
+		}
+		return [][]intake{all}, func() {}
+	}
 	type last struct{ round, put int }
 	seen := make(map[postroom.Key]last, len(puts))
 	groups := map[string]int{}
@@ -78,6 +85,15 @@ func rounds(puts []box.Put, results []box.PutResult) (list [][]intake, follow fu
 			}
 		}
 	}
+}
+
+// distinct reports whether no ID comes twice. Where one does, its source may differ.
+func distinct(puts []box.Put) bool {
+	ids := make(map[string]struct{}, len(puts))
+	for i := range puts {
+		ids[puts[i].Message.ID] = struct{}{}
+	}
+	return len(ids) == len(puts)
 }
 
 // sameAgain reports whether b, right after a, finds what a left behind unchanged.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A lazyContext can be ended like one of context.WithCancelCause. Few runs ask
-// whether theirs has ended, so that all it takes to tell them is made when they do.
+// A lazyContext can be ended like one of context.WithCancelCause. Few runs wait for
+// the end of theirs, so that all it takes to tell them is made when they ask for that.
 // Until then its parent, which must be one of package context, is asked each time.
 type lazyContext struct {
 	parent context.Context

@@ -80,13 +80,12 @@ func (s *Store) fillAll(ctx context.Context, vacated map[string]bool) {
 // acks are settlements that are nothing but success, as the statements
 // "ack_numbers" and "ack" take them.
 type acks struct {
-	// numbers are those that end like the first of them, rows the others; each has
-	// its place among the settlements.
+	// numbers are those that end like the first of them, with their places among the
+	// settlements; rows are the others.
 	like     *alike
 	numbers  [][]any
 	numberAt []int
 	rows     [][]any
-	rowAt    []int
 	// settled holds what the statements gave back, at the place that at has by Seq.
 	settled []box.Settled
 	at      map[int64]int
@@ -121,9 +120,9 @@ func (s *Store) acks(settlements []box.Settlement) *acks {
 			a.numbers, a.numberAt = append(a.numbers, row(l.Seq)), append(a.numberAt, i)
 			continue
 		}
-		a.rows, a.rowAt = append(a.rows, row(
+		a.rows = append(a.rows, row(
 			l.Seq, owner.of(l.Owner), l.Fence, int64(l.Revision), handler.of(like.handler), like.discarded, like.note,
-		)), append(a.rowAt, i)
+		))
 	}
 	return a
 }
@@ -146,7 +145,6 @@ func (b *boxed) of(text string) any {
 type ackStep struct {
 	name string
 	rows [][]any
-	at   []int
 	more []any
 	scan func(Rows) error
 }
@@ -155,11 +153,11 @@ type ackStep struct {
 func (a *acks) steps() (steps []ackStep) {
 	if l := a.like; l != nil {
 		steps = append(steps, ackStep{
-			"ack_numbers", a.numbers, a.numberAt, []any{l.owner, l.fence, int64(l.revision), l.handler, l.discarded, l.note}, a.scanNumbers,
+			"ack_numbers", a.numbers, []any{l.owner, l.fence, int64(l.revision), l.handler, l.discarded, l.note}, a.scanNumbers,
 		})
 	}
 	if len(a.rows) > 0 {
-		steps = append(steps, ackStep{"ack", a.rows, a.rowAt, nil, a.scan})
+		steps = append(steps, ackStep{"ack", a.rows, nil, a.scan})
 	}
 	return steps
 }
@@ -201,20 +199,14 @@ func (a *acks) apply(i int, old bool) {
 	a.settled[i] = box.Settled{Applied: true, State: postroom.StateDone, Superseded: old}
 }
 
-// again forgets what a statement gave back.
-func (a *acks) again(step *ackStep) {
-	for _, i := range step.at {
-		a.settled[i] = box.Settled{}
-	}
-}
-
 // ack ends with single statements what is nothing but success, where the dialect
 // has them, and gives the rest.
 func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled []box.Settled, rest []int, err error) {
 	a := s.acks(settlements)
 	for i, step := range a.steps() {
+		before := slices.Clone(a.settled)
 		failed := s.one(ctx, "settle", func(q *session) error {
-			a.again(&step)
+			copy(a.settled, before) // it may be repeated
 			return q.each(ctx, step.name, step.rows, step.scan, step.more...)
 		})
 		if failed == nil {
@@ -222,7 +214,7 @@ func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled 
 		}
 		// Somebody holds one of them: the slow way leaves out just that one. It also
 		// takes over where something is settled already.
-		a.again(&step)
+		copy(a.settled, before)
 		if s.dialect.Classify(failed) != Busy && i == 0 {
 			return nil, nil, failed
 		}

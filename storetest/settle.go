@@ -59,6 +59,23 @@ var settleCases = []entry{
 			equal(c, res[i].Applied, want[i], "the result says which took effect, at "+number(i))
 		}
 	}},
+	{"IBX-046_results_run_parallel_to_what_ends_each_lease", func(c *suite) {
+		c.receiveAll("a", "b", "c", "d", "e")
+		got := c.claim(10)
+		res := c.settleAll(
+			box.Settlement{Lease: got[0].Lease, Verb: box.Release},
+			box.Settlement{Lease: got[1].Lease, Verb: box.Ack},
+			box.Settlement{Lease: got[2].Lease, Verb: box.Fail, Error: "no"},
+			box.Settlement{Lease: got[3].Lease, Verb: box.Ack, Handler: "another"},
+			box.Settlement{Lease: got[4].Lease, Verb: box.Ack},
+		)
+		want := []postroom.State{postroom.StateProcessing, postroom.StateDone, postroom.StateDead, postroom.StateDone, postroom.StateDone}
+		for i := range want {
+			equal(c, res[i].Applied, true, "all took effect, at "+number(i))
+			equal(c, res[i].State, want[i], "the state is that of the message, at "+number(i))
+			equal(c, c.get(got[i].ID).State, want[i], "as it is stored, at "+number(i))
+		}
+	}},
 	{"IBX-048+IBX-059+IBX-066_empty_calls_do_nothing", func(c *suite) {
 		settled, err := c.Store.Settle(c.ctx, nil, nil)
 		c.must(err, "settle nothing")

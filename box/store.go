@@ -27,7 +27,8 @@ type Store interface {
 	Put(ctx context.Context, tx postroom.Tx, puts []Put) ([]PutResult, error)
 
 	// Claim leases up to the requested number of ready messages, after it has
-	// made ready what fell due and filled the lanes of groups.
+	// made ready what fell due and filled the lanes of groups. It may pass over,
+	// for some seconds, what others hold just then or have committed late.
 	Claim(ctx context.Context, req ClaimRequest) ([]*postroom.Message, error)
 
 	// Settle ends leases. Those that are not current are left alone, and their

@@ -27,8 +27,10 @@ const (
 
 // floors are where the claims of each consumer begin.
 type floors struct {
-	mu  sync.Mutex
-	all map[string]*floor
+	// span is how many numbers a call takes that takes one.
+	span int64
+	mu   sync.Mutex
+	all  map[string]*floor
 }
 
 // A floor follows the turns of what was claimed here.
@@ -76,7 +78,7 @@ func (f *floors) of(req box.ClaimRequest) (from int64, note func([]claimed)) {
 			own.scan = now.Add(max(scanEvery, min(scanShare*cost, scanLatest), 2*cost))
 			if own.spare = now; cost > cheap {
 				own.spare = own.scan
-				own.from = max(own.from, firstTurn(all)-floorLag)
+				own.from = max(own.from, firstTurn(all)-floorLag*f.span)
 			}
 		}
 		last := lastTurn(all)

@@ -40,7 +40,7 @@ func (q *queue) claim(limit int) int {
 // and a database that was restored counts again from where it was.
 func TestNever08_many_turns_below_the_floor_do_not_wait_for_a_look_each(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q queue
+		q := queue{floors: floors{span: 1}}
 		q.add(10_001, 20_000)
 		for q.claim(100) > 0 {
 		}
@@ -66,7 +66,7 @@ func TestNever08_many_turns_below_the_floor_do_not_wait_for_a_look_each(t *testi
 // behind it, as soon as what it was claimed beside has had its time to be committed.
 func TestFloor_rises_with_time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q queue
+		q := queue{floors: floors{span: 1}}
 		q.add(1, 100)
 		q.claim(10)
 		begin := func() int64 {
@@ -89,7 +89,7 @@ func TestFloor_rises_with_time(t *testing.T) {
 // A look for what fell due finds what was committed late, too: polls are counted on.
 func TestFloor_is_left_by_a_look_for_what_fell_due(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q queue
+		q := queue{floors: floors{span: 1}}
 		q.add(2, 100)
 		q.claim(10)
 		time.Sleep(scanEvery)
@@ -108,7 +108,7 @@ func TestFloor_is_left_by_a_look_for_what_fell_due(t *testing.T) {
 // each further claim would walk through until the floor has risen.
 func TestFloor_rises_at_once_after_a_look_that_took_long(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f floors
+		f := floors{span: 1}
 		begin := func(took time.Duration, turns ...int64) int64 {
 			from, note := f.of(box.ClaimRequest{Consumer: "c", Limit: 10, ReadyOnly: true})
 			time.Sleep(took)
@@ -138,6 +138,33 @@ func TestFloor_rises_at_once_after_a_look_that_took_long(t *testing.T) {
 		time.Sleep(scanLatest - 3*time.Second)
 		if from := begin(0); from != 0 {
 			t.Errorf("a claim begins at %d: one look that was held up puts off the next for long", from)
+		}
+	})
+}
+
+// Where each call takes a span of numbers, turns that were taken together lie far
+// apart, and a claim passes over what others hold just then.
+func TestFloor_rises_behind_calls_not_behind_their_spans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const span = 100_000
+		f := floors{span: span}
+		look := func(took time.Duration, turns ...int64) int64 {
+			from, note := f.of(box.ClaimRequest{Consumer: "c", Limit: 10, ReadyOnly: true})
+			time.Sleep(took)
+			var all []claimed
+			for _, n := range turns {
+				all = append(all, claimed{turn: n})
+			}
+			note(all)
+			return from
+		}
+		look(10*cheap, 50*span)
+		if from := look(0); from > 0 {
+			t.Errorf("a claim begins at %d, and 50 calls have taken turns", from)
+		}
+		look(10*cheap, 2*floorLag*span)
+		if from := look(0); from != floorLag*span {
+			t.Errorf("a claim begins at %d after one that took long to find %d", from, 2*floorLag*span)
 		}
 	})
 }

@@ -114,6 +114,7 @@ func newSet(db DB, d *Dialect, opts Options) (*Store, error) {
 	s := &Store{
 		db: db, dialect: d, names: n, statements: statements,
 		name: opts.Name, schema: opts.Schema, prefix: opts.Prefix, wait: opts.Wait,
+		floors: floors{span: int64(max(d.Span, 1))},
 	}
 	return s, nil
 }

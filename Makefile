@@ -15,7 +15,7 @@ quick: ## build, vet and the tests that need no service
 # One package at a time: some tests hold leases of a second or two in real time,
 # and must not compete for the processors with the others.
 test: lint ## lint, then all tests, race detector on, against real services (what CI runs)
-	scripts/services run -- go test -race -p 1 -timeout 30m work
+	scripts/services run -- scripts/failures go test -race -p 1 -timeout 30m work
 
 # Random cases beyond those of make test; CHECKS=n and STEPS=n make it longer.
 CHECKS ?= 5000

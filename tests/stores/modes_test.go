@@ -24,6 +24,7 @@ func TestPgxstore_works_in_each_mode_that_a_pool_can_be_set_to(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { _ = in.Close() })
 			sent := map[string]postroom.Message{}
 			var batch []postroom.Message
 			for i := range 20 {

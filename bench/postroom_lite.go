@@ -74,7 +74,7 @@ func fillLiteTables(ctx context.Context, f *liteFile, as func(string) string, ki
 	case ready:
 		names = append(names, "ready")
 	case grouped:
-		group, names = fmt.Sprintf("'g' || n %% %d", groups), append(names, "arrived")
+		group, names = fmt.Sprintf("'g' || (n %% %d)", groups), append(names, "arrived")
 	case finished:
 		names = append(names, "finished")
 	case scheduled:

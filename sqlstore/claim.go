@@ -105,8 +105,11 @@ func (q *session) promote(ctx context.Context, name, consumer string, limit int6
 // of the sequence.
 func (q *session) numbered(ctx context.Context, name string, seqs []int64) error {
 	numbers, err := q.positions(ctx, len(seqs))
-	if err != nil {
+	if err != nil || len(seqs) == 0 {
 		return err
+	}
+	if q.has(name + "_following") {
+		return q.each(ctx, name+"_following", seqRows(seqs), nil, numbers[0])
 	}
 	rows := make([][]any, len(seqs))
 	for i, seq := range seqs {

@@ -67,7 +67,7 @@ func (q *session) sort(ctx context.Context, consumer string, groups []string) er
 	if err != nil {
 		return err
 	}
-	locked, err := q.lockWork(ctx, seqsOf(arrivals))
+	free, err := q.lockable(ctx, arrivals, postroom.StageArrived)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (q *session) sort(ctx context.Context, consumer string, groups []string) er
 		first  = map[string]bool{}
 	)
 	for _, a := range arrivals {
-		if locked[a.seq] == nil {
+		if !free(a) {
 			stuck[a.group] = true
 		}
 		if stuck[a.group] {
@@ -95,6 +95,19 @@ func (q *session) sort(ctx context.Context, consumer string, groups []string) er
 		return err
 	}
 	return q.each(ctx, "lower_hint", hints, nil)
+}
+
+// lockable locks the work rows of entries, and tells which of them it could and
+// still are what was read: all, where one transaction writes at a time.
+func (q *session) lockable(ctx context.Context, entries []laneEntry, stage postroom.Stage) (func(laneEntry) bool, error) {
+	if q.store.dialect.SingleWriter {
+		return func(laneEntry) bool { return true }, nil
+	}
+	locked, err := q.lockWork(ctx, seqsOf(entries))
+	return func(e laneEntry) bool {
+		l := locked[e.seq]
+		return l != nil && l.Stage == stage && l.Group == e.group
+	}, err
 }
 
 // fillLanes gives each vacant lane its next head.
@@ -115,16 +128,7 @@ func (s *Store) fillLanes(ctx context.Context, consumer string) error {
 // is locked stays vacant; one that has none is deleted, after a look without the
 // hint of where its last head was. It gives how many lanes it moved on.
 func (q *session) fill(ctx context.Context, consumer string) (int, error) {
-	var vacant []laneEntry
-	err := q.query(ctx, "vacant_lanes", func(r Rows) error {
-		var l laneEntry
-		defer func() { vacant = append(vacant, l) }()
-		return r.Scan((*textCell)(&l.group), (*intCell)(&l.position))
-	}, consumer, int64(lanesAtOnce))
-	if err != nil || len(vacant) == 0 {
-		return 0, err
-	}
-	heads, rest, err := q.lowest(ctx, consumer, vacant)
+	heads, rest, err := q.nextHeads(ctx, consumer)
 	if err != nil {
 		return 0, err
 	}
@@ -148,6 +152,37 @@ func (q *session) fill(ctx context.Context, consumer string) (int, error) {
 	return moved + len(gone), q.each(ctx, "delete_lanes", laneRows(consumer, gone), nil)
 }
 
+// nextHeads locks vacant lanes, and finds the lowest queued message of each behind
+// its last head, and the lanes without one. Where one transaction writes at a time
+// that is one statement: no lock comes too late for what it reads.
+func (q *session) nextHeads(ctx context.Context, consumer string) (heads, without []laneEntry, err error) {
+	if !q.has("next_heads") {
+		var vacant []laneEntry
+		err := q.query(ctx, "vacant_lanes", func(r Rows) error {
+			var l laneEntry
+			defer func() { vacant = append(vacant, l) }()
+			return r.Scan((*textCell)(&l.group), (*intCell)(&l.position))
+		}, consumer, int64(lanesAtOnce))
+		if err != nil {
+			return nil, nil, err
+		}
+		return q.lowest(ctx, consumer, vacant)
+	}
+	err = q.query(ctx, "next_heads", func(r Rows) error {
+		var l laneEntry
+		if err := r.Scan((*textCell)(&l.group), (*intCell)(&l.seq), (*intCell)(&l.position)); err != nil {
+			return err
+		}
+		if l.seq == 0 {
+			without = append(without, l)
+		} else {
+			heads = append(heads, l)
+		}
+		return nil
+	}, consumer, int64(lanesAtOnce))
+	return heads, without, err
+}
+
 // lowest finds the lowest queued message of lanes, and the lanes without one.
 func (q *session) lowest(ctx context.Context, consumer string, lanes []laneEntry) (lowest, without []laneEntry, err error) {
 	rows := make([][]any, len(lanes))
@@ -169,24 +204,26 @@ func (q *session) lowest(ctx context.Context, consumer string, lanes []laneEntry
 
 // enthrone makes messages the heads of their lanes, where they can be locked.
 func (q *session) enthrone(ctx context.Context, consumer string, heads []laneEntry) (int, error) {
-	locked, err := q.lockWork(ctx, seqsOf(heads))
+	free, err := q.lockable(ctx, heads, postroom.StageQueued)
 	if err != nil {
 		return 0, err
 	}
+	heads = slices.DeleteFunc(heads, func(h laneEntry) bool { return !free(h) })
 	var (
-		seqs  []int64
-		lanes [][]any
+		seqs  = make([]int64, len(heads))
+		lanes = make([][]any, len(heads))
 	)
-	for _, h := range heads {
-		if l := locked[h.seq]; l != nil && l.Stage == postroom.StageQueued {
-			seqs = append(seqs, h.seq)
-			lanes = append(lanes, []any{consumer, h.group, h.seq, h.position})
-		}
+	for i, h := range heads {
+		seqs[i] = h.seq
+		lanes[i] = []any{consumer, h.group, h.seq, h.position}
 	}
 	if err := q.numbered(ctx, "ready", seqs); err != nil {
 		return 0, err
 	}
-	return len(seqs), q.each(ctx, "set_heads", lanes, nil)
+	if q.has("set_heads_by_number") {
+		return len(heads), q.each(ctx, "set_heads_by_number", seqRows(seqs), nil)
+	}
+	return len(heads), q.each(ctx, "set_heads", lanes, nil)
 }
 
 func (q *session) entries(ctx context.Context, name string, rows [][]any, more ...any) ([]laneEntry, error) {

@@ -60,8 +60,9 @@ func likeOf(s *box.Settlement) alike {
 // settleTogether acknowledges what it can together, and the rest one by one.
 func (q *session) settleTogether(ctx context.Context, settlements []box.Settlement) ([]box.Settled, map[string]bool, error) {
 	settled := make([]box.Settled, len(settlements))
+	vacated := map[string]bool{}
 	for like, at := range successes(settlements) {
-		done, err := q.ackAlike(ctx, like, settlements, at)
+		done, err := q.ackAlike(ctx, like, settlements, at, vacated)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -69,12 +70,13 @@ func (q *session) settleTogether(ctx context.Context, settlements []box.Settleme
 			settled[i] = box.Settled{Applied: true, State: postroom.StateDone}
 		}
 	}
-	return q.settleOthers(ctx, settlements, settled, unapplied(settled))
+	settled, more, err := q.settleOthers(ctx, settlements, settled, unapplied(settled))
+	return settled, merge(vacated, more), err
 }
 
 // ackAlike acknowledges the settlements at the given indices, and gives those that
-// it could.
-func (q *session) ackAlike(ctx context.Context, like alike, settlements []box.Settlement, at []int) ([]int, error) {
+// it could. It adds the consumers whose lanes that vacates.
+func (q *session) ackAlike(ctx context.Context, like alike, settlements []box.Settlement, at []int, vacated map[string]bool) ([]int, error) {
 	seqs := make([]int64, len(at))
 	for i, n := range at {
 		seqs[i] = settlements[n].Lease.Seq
@@ -99,9 +101,26 @@ func (q *session) ackAlike(ctx context.Context, like alike, settlements []box.Se
 			return nil, err
 		}
 		at = slices.DeleteFunc(at, func(n int) bool { return !acked[settlements[n].Lease.Seq] })
-		parts = q.parts(slices.DeleteFunc(seqs, func(seq int64) bool { return !acked[seq] }))
+		seqs = slices.DeleteFunc(seqs, func(seq int64) bool { return !acked[seq] })
+		parts = q.parts(seqs)
+	}
+	if err := q.vacateNumbers(ctx, seqs, vacated); err != nil {
+		return nil, err
 	}
 	return at, q.byNumber(ctx, "delete_work", parts)
+}
+
+// vacateNumbers is vacate for numbers of messages, some of which may be heads.
+func (q *session) vacateNumbers(ctx context.Context, seqs []int64, consumers map[string]bool) error {
+	var lanes bool
+	if err := q.query(ctx, "lanes", func(r Rows) error { return r.Scan((*boolCell)(&lanes)) }); err != nil || !lanes {
+		return err
+	}
+	return q.each(ctx, "vacate", seqRows(seqs), func(r Rows) error {
+		var consumer string
+		defer func() { consumers[consumer] = true }()
+		return r.Scan((*textCell)(&consumer))
+	})
 }
 
 // acked tells which of the leases are current.

@@ -30,19 +30,19 @@ SELECT seq, consumer, topic, grp,
 FROM {{message}} WHERE seq BETWEEN ?1 AND ?2;
 
 -- name: ack
--- insert_done for plain leases that are current and whose content is; delete_work
--- follows. What it leaves goes the slow way. The plus keeps the planner from
+-- insert_done for plain leases that are current and whose content is; vacate, where
+-- there are lanes, and delete_work follow. What it leaves goes the slow way. The plus keeps the planner from
 -- walking all leases for each.
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
 SELECT w.seq, w.consumer, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, w.attempt + 1, ?5, ?4, 0, ?6, ?7, ?3, w.last_seen, 0
 FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value
-WHERE +w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = ?2 AND w.fence = ?3 AND w.revision = ?4;
+WHERE +w.stage = 9 AND w.guard = 0 AND w.owner = ?2 AND w.fence = ?3 AND w.revision = ?4;
 
 -- name: ack_span
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
 SELECT seq, consumer, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, attempt + 1, ?6, ?5, 0, ?7, ?8, ?4, last_seen, 0
 FROM {{work}}
-WHERE seq BETWEEN +?1 AND +?2 AND +stage = 9 AND guard = 0 AND grp = '' AND owner = ?3 AND fence = ?4 AND revision = ?5;
+WHERE seq BETWEEN +?1 AND +?2 AND +stage = 9 AND guard = 0 AND owner = ?3 AND fence = ?4 AND revision = ?5;
 
 -- name: changes
 -- How many rows the last statement wrote.
@@ -51,7 +51,19 @@ SELECT changes();
 -- name: acked
 -- Those that ack took, before their work rows go.
 SELECT w.seq FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value
-WHERE +w.stage = 9 AND w.guard = 0 AND w.grp = '' AND w.owner = ?2 AND w.fence = ?3 AND w.revision = ?4;
+WHERE +w.stage = 9 AND w.guard = 0 AND w.owner = ?2 AND w.fence = ?3 AND w.revision = ?4;
+
+-- name: lanes
+SELECT EXISTS (SELECT 1 FROM {{lane}});
+
+-- name: vacate
+-- vacate_lanes by numbers of messages, whose work rows are still there. By rowid,
+-- since the planner would walk all lanes in an update of a join.
+UPDATE {{lane}} SET head = NULL WHERE rowid IN (
+    SELECT l.rowid FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value
+    CROSS JOIN {{lane}} l ON l.consumer = w.consumer AND l.grp = w.grp
+    WHERE l.head = w.seq)
+RETURNING consumer;
 
 -- name: lookup
 SELECT m.consumer, m.source, m.id, m.seq, m.topic, m.grp, m.revision, m.hash, m.hash_alg, m.digest,
@@ -164,6 +176,11 @@ UPDATE {{work}} SET stage = 5, position = ?2 WHERE seq = ?1;
 -- name: ready
 UPDATE {{work}} SET stage = CASE WHEN lost >= 3 THEN 8 ELSE 7 END, ready_position = ?2 WHERE seq = ?1;
 
+-- name: ready_following
+-- ready for a list, with numbers that follow one another.
+UPDATE {{work}} SET stage = CASE WHEN lost >= 3 THEN 8 ELSE 7 END, ready_position = ?2 + i.key
+FROM json_each(?1) i WHERE {{work}}.seq = i.value;
+
 -- name: arrived_groups
 SELECT DISTINCT grp FROM {{work}} WHERE consumer = ?1 AND stage = 5 ORDER BY grp LIMIT ?2;
 
@@ -174,7 +191,7 @@ INSERT INTO {{lane}} (consumer, grp, head, position) VALUES (?1, ?2, NULL, 0) ON
 SELECT grp FROM {{lane}} WHERE consumer = ?1 AND grp = ?2;
 
 -- name: arrivals
-SELECT grp, seq, position FROM {{work}} WHERE consumer = ?1 AND grp = ?2 AND stage = 5 ORDER BY position LIMIT ?3;
+SELECT grp, seq, position FROM {{work}} WHERE consumer = +?1 AND grp = +?2 AND stage = 5 ORDER BY position LIMIT ?3;
 
 -- name: enqueue
 UPDATE {{work}} SET stage = 6 WHERE seq IN (SELECT value FROM json_each(?1));
@@ -182,15 +199,24 @@ UPDATE {{work}} SET stage = 6 WHERE seq IN (SELECT value FROM json_each(?1));
 -- name: lower_hint
 UPDATE {{lane}} SET position = ?3 WHERE consumer = ?1 AND grp = ?2 AND position > ?3;
 
--- name: vacant_lanes
-SELECT grp, position FROM {{lane}} WHERE consumer = ?1 AND head IS NULL ORDER BY grp LIMIT ?2;
+-- name: next_heads
+-- Vacant lanes, each with its lowest queued message behind its last head.
+SELECT l.grp, w.seq, w.position
+FROM {{lane}} l LEFT JOIN {{work}} w ON w.seq = (
+    SELECT q.seq FROM {{work}} q
+    WHERE q.consumer = l.consumer AND q.grp = l.grp AND q.stage = 6 AND q.position >= l.position
+    ORDER BY q.position LIMIT 1)
+WHERE l.consumer = +?1 AND l.head IS NULL ORDER BY l.grp LIMIT ?2;
 
 -- name: lowest_queued
 SELECT grp, seq, position FROM {{work}}
-WHERE consumer = ?1 AND grp = ?2 AND stage = 6 AND position >= ?3 ORDER BY position LIMIT 1;
+WHERE consumer = +?1 AND grp = +?2 AND stage = 6 AND position >= +?3 ORDER BY position LIMIT 1;
 
--- name: set_heads
-UPDATE {{lane}} SET head = ?3, position = ?4 WHERE consumer = ?1 AND grp = ?2;
+-- name: set_heads_by_number
+-- The lanes are there.
+INSERT INTO {{lane}} (consumer, grp, head, position)
+SELECT w.consumer, w.grp, w.seq, w.position FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value WHERE true
+ON CONFLICT (consumer, grp) DO UPDATE SET head = excluded.head, position = excluded.position;
 
 -- name: delete_lanes
 DELETE FROM {{lane}} WHERE consumer = ?1 AND grp = ?2 AND head IS NULL;

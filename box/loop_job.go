@@ -41,7 +41,7 @@ func (j *Job) Release(m *postroom.Message, delay time.Duration) {
 
 // End says what becomes of a message.
 func (j *Job) End(m *postroom.Message, s Settlement) {
-	s.Lease = m.Lease
+	s.Lease, s.Grouped = m.Lease, m.Group != ""
 	if j.Ends == nil {
 		j.Ends = j.end[:0]
 	}

@@ -47,6 +47,8 @@ type Settlement struct {
 	Note      string
 	// Hold: if this makes the head of a lane Dead, its group waits for it.
 	Hold bool
+	// Grouped says that the message is in a group. Only time is lost if that is wrong.
+	Grouped bool
 }
 
 // SettlementOf gives what a handler's verdict asks for. The delay is set for

@@ -78,13 +78,14 @@ func (s *Store) exchangeInSteps(ctx context.Context, settlements []box.Settlemen
 	return settled, s.delivered(ctx, found, req), nil
 }
 
-// exchangeInPipeline acknowledges and claims with one round trip. What is not
-// plainly acknowledged is settled after it.
+// exchangeInPipeline acknowledges, fills the lanes that this vacates, and claims
+// with one round trip. What is not plainly acknowledged is settled after it.
 func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settlement, req box.ClaimRequest) ([]box.Settled, []*postroom.Message, error) {
 	var (
-		a = s.acks(settlements)
-		q = &session{store: s}
-		c = newClaims(req)
+		a    = s.acks(settlements, true)
+		q    = &session{store: s}
+		c    = newClaims(req)
+		left int // lanes that were vacated and could not be filled
 	)
 	from, note := s.floors.of(req)
 	defer func() { note(c.all) }()
@@ -92,6 +93,10 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 	var steps []Step
 	for _, step := range a.steps() {
 		steps = append(steps, Step{Query: q.text(step.name), Args: append(s.dialect.Batch(step.rows), q.values(step.more)...), Scan: step.scan})
+	}
+	if len(a.grouped.numbers) > 0 {
+		fill := func(r Rows) error { return r.Scan((*countCell)(&left)) }
+		steps = append(steps, Step{Query: q.text("fill_vacated"), Args: q.values([]any{req.Consumer}), Scan: fill})
 	}
 	steps = append(steps, claim)
 	err := s.one(ctx, "exchange", func(*session) error {
@@ -110,6 +115,9 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 		return nil, nil, err
 	}
 	_ = s.settleRest(ctx, settlements, a.settled, unapplied(a.settled)) // what failed is marked
+	if left > 0 {
+		s.fillAll(ctx, map[string]bool{req.Consumer: true})
+	}
 	return a.settled, s.delivered(ctx, c.all, req), nil
 }
 

@@ -78,24 +78,30 @@ func (s *Store) fillAll(ctx context.Context, vacated map[string]bool) {
 }
 
 // acks are settlements that are nothing but success, as the statements
-// "ack_numbers" and "ack" take them.
+// "ack_numbers", "ack_grouped" and "ack" take them.
 type acks struct {
-	// numbers are those that end like the first of them, with their places among the
-	// settlements; rows are the others.
-	like     *alike
-	numbers  [][]any
-	numberAt []int
-	rows     [][]any
+	// plain and grouped are those that end like the first of them; rows are others.
+	plain, grouped alikes
+	rows           [][]any
 	// settled holds what the statements gave back, at the place that at has by Seq.
 	settled []box.Settled
 	at      map[int64]int
 }
 
-// acks finds them among settlements.
-func (s *Store) acks(settlements []box.Settlement) *acks {
+// alikes are numbers of messages that end alike, with their places among the
+// settlements.
+type alikes struct {
+	like    *alike
+	numbers [][]any
+	at      []int
+}
+
+// acks finds them among settlements. In a pipeline those in groups are among them.
+func (s *Store) acks(settlements []box.Settlement, pipeline bool) *acks {
 	a := &acks{settled: make([]box.Settled, len(settlements)), at: make(map[int64]int, len(settlements))}
 	q := &session{store: s}
 	single, together := q.has("ack") && !s.dialect.SingleWriter, q.has("ack_numbers")
+	lanes := pipeline && q.has("ack_grouped")
 	var owner, handler boxed
 	values := make([]any, 0, len(settlements)) // grows where they do not end alike
 	row := func(v ...any) []any {
@@ -108,21 +114,26 @@ func (s *Store) acks(settlements []box.Settlement) *acks {
 		if !twice {
 			a.at[l.Seq] = i
 		}
-		if !single || settlements[i].Verb != box.Ack || settlements[i].Forget || twice {
+		grouped := settlements[i].Grouped
+		if !single || settlements[i].Verb != box.Ack || settlements[i].Forget || twice || (grouped && !lanes) {
 			continue
+		}
+		same := &a.plain
+		if grouped {
+			same = &a.grouped
 		}
 		like := likeOf(&settlements[i])
-		if a.like == nil && together {
+		if same.like == nil && together {
 			first := like // only this one outlives the loop
-			a.like = &first
+			same.like = &first
 		}
-		if a.like != nil && like == *a.like {
-			a.numbers, a.numberAt = append(a.numbers, row(l.Seq)), append(a.numberAt, i)
-			continue
+		if same.like != nil && like == *same.like {
+			same.numbers, same.at = append(same.numbers, row(l.Seq)), append(same.at, i)
+		} else if !grouped {
+			a.rows = append(a.rows, row(
+				l.Seq, owner.of(l.Owner), l.Fence, int64(l.Revision), handler.of(like.handler), like.discarded, like.note,
+			))
 		}
-		a.rows = append(a.rows, row(
-			l.Seq, owner.of(l.Owner), l.Fence, int64(l.Revision), handler.of(like.handler), like.discarded, like.note,
-		))
 	}
 	return a
 }
@@ -151,18 +162,23 @@ type ackStep struct {
 
 // steps are the statements that acks take.
 func (a *acks) steps() (steps []ackStep) {
-	if l := a.like; l != nil {
-		steps = append(steps, ackStep{
-			"ack_numbers", a.numbers, []any{l.owner, l.fence, int64(l.revision), l.handler, l.discarded, l.note}, a.scanNumbers,
-		})
-	}
+	steps = a.plain.step(steps, "ack_numbers", a)
 	if len(a.rows) > 0 {
 		steps = append(steps, ackStep{"ack", a.rows, nil, a.scan})
 	}
-	return steps
+	return a.grouped.step(steps, "ack_grouped", a) // last: no work row is waited for with a lane in hand
 }
 
-func (a *acks) scanNumbers(r Rows) error {
+func (s *alikes) step(steps []ackStep, name string, a *acks) []ackStep {
+	l := s.like
+	if l == nil {
+		return steps
+	}
+	more := []any{l.owner, l.fence, int64(l.revision), l.handler, l.discarded, l.note}
+	return append(steps, ackStep{name, s.numbers, more, func(r Rows) error { return a.scanNumbers(r, s) }})
+}
+
+func (a *acks) scanNumbers(r Rows, same *alikes) error {
 	var (
 		n    int
 		some string
@@ -170,8 +186,8 @@ func (a *acks) scanNumbers(r Rows) error {
 	if err := r.Scan((*countCell)(&n), (*textCell)(&some)); err != nil {
 		return err
 	}
-	if n == len(a.numbers) { // it is one statement: nothing bounds the bytes of a batch there
-		for _, i := range a.numberAt {
+	if n == len(same.numbers) { // it is one statement: nothing bounds the bytes of a batch there
+		for _, i := range same.at {
 			a.apply(i, false)
 		}
 		return nil
@@ -202,7 +218,7 @@ func (a *acks) apply(i int, old bool) {
 // ack ends with single statements what is nothing but success, where the dialect
 // has them, and gives the rest.
 func (s *Store) ack(ctx context.Context, settlements []box.Settlement) (settled []box.Settled, rest []int, err error) {
-	a := s.acks(settlements)
+	a := s.acks(settlements, false)
 	for i, step := range a.steps() {
 		before := slices.Clone(a.settled)
 		failed := s.one(ctx, "settle", func(q *session) error {

@@ -24,6 +24,21 @@ func (c *suite) runsInOrder(ids ...string) {
 	c.claimNone("all have run")
 }
 
+// exchangeAcked acknowledges messages and claims.
+func (c *suite) exchangeAcked(messages []*postroom.Message, grouped func(*postroom.Message) bool) []*postroom.Message {
+	c.Helper()
+	ends := make([]box.Settlement, len(messages))
+	for i, m := range messages {
+		ends[i] = box.Settlement{Lease: m.Lease, Verb: box.Ack, Grouped: grouped(m)}
+	}
+	settled, claimed := c.exchange(ends, 10)
+	for i := range settled {
+		c.is(settled[i].Applied, "message %s was not acknowledged", messages[i].ID)
+		equal(c, c.get(messages[i].ID).State, postroom.StateDone, "it is acknowledged")
+	}
+	return claimed
+}
+
 var laneCases = []entry{
 	{"LANE+IBX-106_one_at_a_time_in_order_of_arrival", func(c *suite) {
 		c.inGroup("g", "z", "m", "a")
@@ -74,6 +89,32 @@ var laneCases = []entry{
 		equal(c, ids(got), []string{"b"}, "so that a worker sees it without looking at lanes")
 		c.settle(got[0].Lease, box.Fail)
 		c.expect("c", "ready", "a head that dies lets the next one go")
+	}},
+	{"LANE_an_exchange_fills_the_lanes_that_it_vacates", func(c *suite) {
+		hints := map[string]func(*postroom.Message) bool{
+			"a hint that is right": func(m *postroom.Message) bool { return m.Group != "" },
+			"no hint":              func(*postroom.Message) bool { return false },
+			"a hint that is wrong": func(m *postroom.Message) bool { return m.Group == "" },
+		}
+		for why, hint := range hints {
+			c := c.as("c-" + postroom.NewID())
+			c.inGroup("g", "a", "b", "c")
+			c.inGroup("h", "x")
+			c.receive("single")
+			got := c.claim(10)
+			equal(c, len(got), 3, "two heads, and what has no group")
+			for _, want := range []string{"b", "c"} {
+				got = c.exchangeAcked(got, hint)
+				if len(got) == 0 {
+					got = c.claimWith(box.ClaimRequest{Limit: 10, ReadyOnly: true})
+				}
+				equal(c, ids(got), []string{want}, "the next of its group, with "+why)
+			}
+			equal(c, len(c.exchangeAcked(got, hint)), 0, "all have run, with "+why)
+			c.inGroup("g", "d")
+			c.inGroup("h", "y")
+			equal(c, len(c.claim(10)), 2, "lanes that were given up are made anew, with "+why)
+		}
 	}},
 	{"LANE_ready_only_does_not_sort", func(c *suite) {
 		c.inGroup("g", "a")

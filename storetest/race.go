@@ -174,62 +174,32 @@ var raceCases = []entry{
 		equal(c, acked.Load(), messages, "each message is acked once and none is lost")
 	}},
 	{"LANE+NEVER-16_groups_race", func(c *suite) {
-		const groups, each = 6, 15
-		var puts []box.Put
-		for i := range groups * each {
-			puts = append(puts, c.putting(box.Queue, number(i), group("g"+number(i%groups))))
+		c.groupsRace(func(caller int, ends []box.Settlement) ([]box.Settled, []*postroom.Message, error) {
+			settled := c.settleRacing(ends)
+			got, err := c.Store.Claim(c.ctx, c.racing(caller))
+			return settled, got, err
+		})
+	}},
+	{"LANE+NEVER-16_groups_race_through_exchanges", func(c *suite) {
+		ex, ok := c.Store.(box.Exchanger)
+		if !ok || !ex.Exchanges() {
+			return // there is only the way of the case before
 		}
-		c.puts(puts...)
-		var running [groups]atomic.Int32
-		var mu sync.Mutex
-		order := make([][]int, groups)
-		var done atomic.Int32
-		together(func(caller int) {
-			for idle := 0; idle < 200 && done.Load() < groups*each; {
-				got, err := c.Store.Claim(c.ctx, box.ClaimRequest{Consumer: c.consumer, Owner: "w" + number(caller), Lease: leaseTime, Limit: 2})
-				if err != nil {
-					c.Errorf("claim: %v", err)
-					return
-				}
-				if len(got) == 0 {
-					idle++
-				}
-				for _, m := range got {
-					g := atoi(m.Group[1:])
-					if running[g].Add(1) > 1 {
-						c.Errorf("two of group %s run at once", m.Group)
-					}
-					verb := box.Ack
-					if rand.IntN(4) == 0 {
-						verb = box.Release
-					} else {
-						mu.Lock()
-						order[g] = append(order[g], atoi(m.ID))
-						mu.Unlock()
-						done.Add(1)
-					}
-					running[g].Add(-1)
-					if !c.settleRacing([]box.Settlement{{Lease: m.Lease, Verb: verb}})[0].Applied {
-						c.Errorf("a current lease on %s was not settled", m.ID)
-					}
+		c.groupsRace(func(caller int, ends []box.Settlement) ([]box.Settled, []*postroom.Message, error) {
+			req := c.racing(caller)
+			if len(ends) == 0 {
+				got, err := c.Store.Claim(c.ctx, req)
+				return nil, got, err
+			}
+			req.ReadyOnly = true
+			settled, got, err := ex.Exchange(c.ctx, ends, req)
+			for i := range settled {
+				if settled[i].Locked {
+					settled[i] = c.settleRacing(ends[i : i+1])[0]
 				}
 			}
+			return settled, got, err
 		})
-		c.sweep(func() bool { return done.Load() == groups*each }, func(m *postroom.Message) {
-			g := atoi(m.Group[1:])
-			order[g] = append(order[g], atoi(m.ID))
-			done.Add(1)
-			c.settle(m.Lease, box.Ack)
-		})
-		for g := range groups {
-			equal(c, len(order[g]), each, "group g"+number(g)+" is not stuck")
-			for i, n := range order[g] {
-				if n != g+i*groups {
-					c.Errorf("group g%d ran in the order %v", g, order[g])
-					break
-				}
-			}
-		}
 	}},
 	{"IBX-002+NEVER-11_cleanup_races_with_intake", func(c *suite) {
 		for i := range 50 {
@@ -263,6 +233,76 @@ var raceCases = []entry{
 			}
 		}
 	}},
+}
+
+// racing is the claim of one of many callers.
+func (c *suite) racing(caller int) box.ClaimRequest {
+	return box.ClaimRequest{Consumer: c.consumer, Owner: "w" + number(caller), Lease: leaseTime, Limit: 2}
+}
+
+// groupsRace lets many callers work off groups with next, which ends leases and
+// claims.
+func (c *suite) groupsRace(next func(caller int, ends []box.Settlement) ([]box.Settled, []*postroom.Message, error)) {
+	c.Helper()
+	const groups, each = 6, 15
+	var puts []box.Put
+	for i := range groups * each {
+		puts = append(puts, c.putting(box.Queue, number(i), group("g"+number(i%groups))))
+	}
+	c.puts(puts...)
+	var running [groups]atomic.Int32
+	var mu sync.Mutex
+	order := make([][]int, groups)
+	var done atomic.Int32
+	together(func(caller int) {
+		var ends []box.Settlement
+		for idle := 0; idle < 200 && (done.Load() < groups*each || len(ends) > 0); {
+			settled, got, err := next(caller, ends)
+			if err != nil {
+				c.Errorf("settle and claim: %v", err)
+				return
+			}
+			for i := range settled {
+				c.is(settled[i].Applied, "a current lease was not settled: %+v", ends[i])
+			}
+			if len(got) == 0 {
+				idle++
+			}
+			ends = nil
+			for _, m := range got {
+				g := atoi(m.Group[1:])
+				if running[g].Add(1) > 1 {
+					c.Errorf("two of group %s run at once", m.Group)
+				}
+				verb := box.Ack
+				if rand.IntN(4) == 0 {
+					verb = box.Release
+				} else {
+					mu.Lock()
+					order[g] = append(order[g], atoi(m.ID))
+					mu.Unlock()
+					done.Add(1)
+				}
+				running[g].Add(-1)
+				ends = append(ends, box.Settlement{Lease: m.Lease, Verb: verb, Grouped: true})
+			}
+		}
+	})
+	c.sweep(func() bool { return done.Load() == groups*each }, func(m *postroom.Message) {
+		g := atoi(m.Group[1:])
+		order[g] = append(order[g], atoi(m.ID))
+		done.Add(1)
+		c.settle(m.Lease, box.Ack)
+	})
+	for g := range groups {
+		equal(c, len(order[g]), each, "group g"+number(g)+" is not stuck")
+		for i, n := range order[g] {
+			if n != g+i*groups {
+				c.Errorf("group g%d ran in the order %v", g, order[g])
+				break
+			}
+		}
+	}
 }
 
 // sweep takes what many callers left, until all is there: a claim may pass over for

@@ -213,7 +213,8 @@ SELECT count(*), CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(
 
 -- name: ack_grouped
 -- ack_numbers for messages that may be in groups, whose lanes it vacates, in the
--- order of lanes. fill_vacated follows in the same transaction.
+-- order of lanes. By key: the ctid of a lane that was waited for is one that this
+-- statement can't see. fill_vacated follows in the same transaction.
 WITH bound AS MATERIALIZED (
     SELECT set_config('lock_timeout', '100', true)
 ), gone AS (
@@ -227,21 +228,22 @@ WITH bound AS MATERIALIZED (
     SELECT seq, consumer, statement_timestamp(), nullif(attempt + 1, 1), $5, $4, false, $6, $7, $3, last_seen, false
     FROM gone
 ), held AS MATERIALIZED (
-    SELECT l.ctid, 1 AS one
+    SELECT l.consumer, l.grp, 1 AS one
     FROM (SELECT consumer, grp, seq FROM gone WHERE grp <> '' ORDER BY consumer, grp) g
-    CROSS JOIN LATERAL (SELECT ctid FROM {{lane}} WHERE consumer = g.consumer AND grp = g.grp AND head = g.seq FOR UPDATE) l
+    CROSS JOIN LATERAL (SELECT consumer, grp FROM {{lane}} WHERE consumer = g.consumer AND grp = g.grp AND head = g.seq FOR UPDATE) l
 ), vacated AS (
-    UPDATE {{lane}} l SET head = NULL FROM held h WHERE l.ctid = h.ctid AND h.one = 1
+    UPDATE {{lane}} l SET head = NULL FROM held h WHERE l.consumer = h.consumer AND l.grp = h.grp AND h.one = 1
 )
 SELECT count(*), CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(seq::text, ',') END FROM gone;
 
 -- name: fill_vacated
 -- vacant_lanes, lowest_queued, ready, set_heads and delete_lanes in one statement, for
 -- the lanes that this transaction has vacated: it holds them since a statement
--- before, so that this one sees all that was sorted into them. Gives how many it had
--- to leave, since somebody holds their lowest message.
+-- before, so that this one sees all that was sorted into them. Their versions are
+-- its own, and have a ctid; messages go by key. Gives how many lanes it had to leave,
+-- since somebody holds their lowest message.
 WITH own AS MATERIALIZED (
-    SELECT l.ctid AS lane, l.grp, coalesce(a.seq, b.seq) AS seq, coalesce(a.position, b.position) AS position, 1 AS one
+    SELECT l.ctid, l.grp, coalesce(a.seq, b.seq) AS seq, coalesce(a.position, b.position) AS position, 1 AS one
     FROM {{lane}} l
     LEFT JOIN LATERAL (
         SELECT w.seq, w.position FROM {{work}} w
@@ -255,17 +257,17 @@ WITH own AS MATERIALIZED (
     ) b ON true
     WHERE l.consumer = $1 AND l.head IS NULL AND l.xmin = pg_current_xact_id()::xid
 ), heads AS MATERIALIZED (
-    SELECT o.lane, o.seq, o.position, w.ctid AS work, nextval('{{sequence}}') AS turn, 1 AS one
-    FROM (SELECT lane, grp, seq, position FROM own WHERE seq IS NOT NULL ORDER BY position) o
-    CROSS JOIN LATERAL (SELECT ctid FROM {{work}} WHERE seq = o.seq AND grp = o.grp AND stage = 6 FOR UPDATE SKIP LOCKED) w
+    SELECT o.ctid, w.seq, o.position, nextval('{{sequence}}') AS turn, 1 AS one
+    FROM (SELECT * FROM own WHERE seq IS NOT NULL ORDER BY position) o
+    CROSS JOIN LATERAL (SELECT seq FROM {{work}} WHERE seq = o.seq AND grp = o.grp AND stage = 6 FOR UPDATE SKIP LOCKED) w
 ), readied AS (
     UPDATE {{work}} w
     SET stage = CASE WHEN w.lost >= 3 THEN 8 ELSE 7 END, place = CASE WHEN w.lost >= 3 THEN 8 ELSE 7 END, ready_position = h.turn
-    FROM heads h WHERE w.ctid = h.work AND h.one = 1
+    FROM heads h WHERE w.seq = h.seq AND h.one = 1
 ), led AS (
-    UPDATE {{lane}} l SET head = h.seq, position = h.position FROM heads h WHERE l.ctid = h.lane AND h.one = 1
+    UPDATE {{lane}} l SET head = h.seq, position = h.position FROM heads h WHERE l.ctid = h.ctid AND h.one = 1
 ), emptied AS (
-    DELETE FROM {{lane}} l USING own o WHERE o.seq IS NULL AND l.ctid = o.lane AND o.one = 1
+    DELETE FROM {{lane}} l USING own o WHERE o.seq IS NULL AND l.ctid = o.ctid AND o.one = 1
 )
 SELECT (SELECT count(o.seq) FROM own o) - (SELECT count(*) FROM heads);
 

@@ -33,6 +33,7 @@ func (q *session) acknowledge(ctx context.Context, settlements []box.Settlement)
 	groups := map[alike][]int{}
 	for like, at := range successes(settlements) {
 		like.fence = 0 // each has its own
+		at = slices.DeleteFunc(at, func(i int) bool { return settlements[i].Grouped }) // they have lanes to vacate
 		groups[like] = append(groups[like], at...)
 	}
 	if !q.acksAlike() || len(groups) > mostAlike {

@@ -33,7 +33,8 @@ func (q *session) acknowledge(ctx context.Context, settlements []box.Settlement)
 	groups := map[alike][]int{}
 	for like, at := range successes(settlements) {
 		like.fence = 0 // each has its own
-		at = slices.DeleteFunc(at, func(i int) bool { return settlements[i].Grouped }) // they have lanes to vacate
+		// Those in groups have lanes to vacate.
+		at = slices.DeleteFunc(at, func(i int) bool { return settlements[i].Grouped })
 		groups[like] = append(groups[like], at...)
 	}
 	if !q.acksAlike() || len(groups) > mostAlike {

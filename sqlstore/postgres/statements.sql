@@ -211,6 +211,11 @@ WITH bound AS MATERIALIZED (
 )
 SELECT count(*), CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(seq::text, ',') END FROM gone;
 
+-- name: read_committed
+-- Before ack_grouped: a session may have another level by default, at which
+-- fill_vacated would see what there was before a lane was locked.
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
 -- name: ack_grouped
 -- ack_numbers for messages that may be in groups, whose lanes it vacates, in the
 -- order of lanes. By key: the ctid of a lane that was waited for is one that this

@@ -57,12 +57,11 @@ WHERE +w.stage = 9 AND w.guard = 0 AND w.owner = ?2 AND w.fence = ?3 AND w.revis
 SELECT EXISTS (SELECT 1 FROM {{lane}});
 
 -- name: vacate
--- vacate_lanes by numbers of messages, whose work rows are still there. By rowid,
--- since the planner would walk all lanes in an update of a join.
-UPDATE {{lane}} SET head = NULL WHERE rowid IN (
-    SELECT l.rowid FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value
-    CROSS JOIN {{lane}} l ON l.consumer = w.consumer AND l.grp = w.grp
-    WHERE l.head = w.seq)
+-- vacate_lanes by numbers of messages, whose work rows are still there. As an upsert,
+-- like ready_following; were a lane not there, it would be made as a vacant one.
+INSERT INTO {{lane}} (consumer, grp, head, position)
+SELECT w.consumer, w.grp, NULL, w.seq FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value WHERE w.grp <> ''
+ON CONFLICT (consumer, grp) DO UPDATE SET head = NULL WHERE head = excluded.position
 RETURNING consumer;
 
 -- name: lookup
@@ -177,9 +176,11 @@ UPDATE {{work}} SET stage = 5, position = ?2 WHERE seq = ?1;
 UPDATE {{work}} SET stage = CASE WHEN lost >= 3 THEN 8 ELSE 7 END, ready_position = ?2 WHERE seq = ?1;
 
 -- name: ready_following
--- ready for a list, with numbers that follow one another.
-UPDATE {{work}} SET stage = CASE WHEN lost >= 3 THEN 8 ELSE 7 END, ready_position = ?2 + i.key
-FROM json_each(?1) i WHERE {{work}}.seq = i.value;
+-- ready for a list, with numbers that follow one another. The rows are there: it is
+-- an upsert because no statistics can spoil its plan, as they can that of a join.
+INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
+SELECT value, '', '', '', 7, 0, ?2 + key, 0, 0, '', 0, 0, 1, '', 0 FROM json_each(?1) WHERE true
+ON CONFLICT (seq) DO UPDATE SET stage = CASE WHEN lost >= 3 THEN 8 ELSE 7 END, ready_position = excluded.ready_position;
 
 -- name: arrived_groups
 SELECT DISTINCT grp FROM {{work}} WHERE consumer = ?1 AND stage = 5 ORDER BY grp LIMIT ?2;

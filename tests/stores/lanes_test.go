@@ -1,6 +1,8 @@
 package stores_test
 
 import (
+	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
@@ -17,8 +19,8 @@ type lane struct {
 	stores.Open
 }
 
-func newLane(t *testing.T) lane {
-	return lane{t, stores.Pgx(t, services.Postgres(t), pgxstore.Options{})}
+func newLane(t *testing.T, isolation string) lane {
+	return lane{t, stores.Pgx(t, services.Postgres(t)+"&default_transaction_isolation="+url.PathEscape(isolation), pgxstore.Options{})}
 }
 
 func (l lane) put(ids ...string) {
@@ -67,9 +69,19 @@ func first(all []*postroom.Message) *postroom.Message {
 }
 
 // What is sorted into a lane while an exchange waits for it comes next: that the lane
-// is empty must not be read off what was there when the exchange began.
+// is empty must not be read off what was there when the exchange began, whatever the
+// isolation that sessions have by default.
 func TestNever16_an_exchange_sees_what_was_sorted_while_it_waited_for_the_lane(t *testing.T) {
-	l := newLane(t)
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(isolation, func(t *testing.T) {
+			exchangeWhileSorting(t, newLane(t, isolation), `SELECT FROM %slane FOR UPDATE`)
+			exchangeWhileSorting(t, newLane(t, isolation), `UPDATE %slane SET position = position - 1`)
+		})
+	}
+}
+
+func exchangeWhileSorting(t *testing.T, l lane, lock string) {
+	t.Helper()
 	l.put("a")
 	head := l.claim()
 	l.put("b")
@@ -79,7 +91,7 @@ func TestNever16_an_exchange_sees_what_was_sorted_while_it_waited_for_the_lane(t
 	}
 	defer func() { _ = tx.Rollback() }()
 	for _, sort := range []string{
-		`UPDATE ` + l.Tables + `lane SET position = position - 1`,
+		fmt.Sprintf(lock, l.Tables),
 		`UPDATE ` + l.Tables + `work SET stage = 6, place = 6 WHERE place = 5`,
 	} {
 		if _, err := tx.Exec(sort); err != nil {
@@ -114,7 +126,7 @@ func TestNever16_an_exchange_sees_what_was_sorted_while_it_waited_for_the_lane(t
 
 // A message that somebody holds is not passed by: the lane waits for it.
 func TestNever16_an_exchange_leaves_a_lane_whose_next_message_is_held(t *testing.T) {
-	l := newLane(t)
+	l := newLane(t, "read committed")
 	l.put("a", "b", "c")
 	head := l.claim()
 	tx, err := l.DB.Begin()

@@ -91,14 +91,10 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 	defer func() { note(c.all) }()
 	claim := Step{Query: q.text("claim"), Args: q.claimArgs(req.Limit, req, from), Scan: c.scan}
 	var steps []Step
-	lanes := len(a.grouped.numbers) > 0
-	if lanes {
-		steps = append(steps, Step{Query: q.text("read_committed")})
-	}
 	for _, step := range a.steps() {
 		steps = append(steps, Step{Query: q.text(step.name), Args: append(s.dialect.Batch(step.rows), q.values(step.more)...), Scan: step.scan})
 	}
-	if lanes {
+	if len(a.grouped.numbers) > 0 {
 		fill := func(r Rows) error { return r.Scan((*countCell)(&left)) }
 		steps = append(steps, Step{Query: q.text("fill_vacated"), Args: q.values([]any{req.Consumer}), Scan: fill})
 	}

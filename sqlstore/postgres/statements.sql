@@ -211,17 +211,13 @@ WITH bound AS MATERIALIZED (
 )
 SELECT count(*), CASE WHEN count(*) < cardinality($1::bigint[]) THEN string_agg(seq::text, ',') END FROM gone;
 
--- name: read_committed
--- Before ack_grouped: a session may have another level by default, at which
--- fill_vacated would see what there was before a lane was locked.
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-
 -- name: ack_grouped
 -- ack_numbers for messages that may be in groups, whose lanes it vacates, in the
 -- order of lanes. By key: the ctid of a lane that was waited for is one that this
--- statement can't see. fill_vacated follows in the same transaction.
+-- statement can't see. fill_vacated follows in the same transaction, and must see
+-- what others committed while this one waited: at another level all goes the slow way.
 WITH bound AS MATERIALIZED (
-    SELECT set_config('lock_timeout', '100', true)
+    SELECT set_config('lock_timeout', '100', true) WHERE current_setting('transaction_isolation') = 'read committed'
 ), gone AS (
     DELETE FROM {{work}} w
     USING bound

@@ -42,7 +42,7 @@ var Dialect = &sqlstore.Dialect{
 // each row.
 var singles = map[string]bool{
 	"lookup": true, "insert_work": true, "update_work": true, "insert_done": true,
-	"update_content": true, "adopt_hash": true, "vacate_lanes": true, "lane_heads": true, "arrive": true, "ready": true,
+	"update_content": true, "adopt_hash": true, "vacate_lanes": true, "lane_heads": true, "arrive": true,
 	"insert_lanes": true, "lock_lanes": true, "arrivals": true, "lower_hint": true, "lowest_queued": true,
 	"delete_lanes": true, "extend": true, "insert_audit": true, "count": true,
 }
@@ -79,7 +79,7 @@ func insertNames() []string {
 // prepares are the statements of the hot path, besides inserts.
 var prepares = []string{
 	"stored", "insert_work_span", "begin", "clock", "positions", "lookup", "lock_work", "exists_work", "insert_work", "update_work", "delete_work",
-	"ack", "ack_span", "delete_work_span", "changes", "insert_done", "peek", "claim", "lease", "lease_span", "enqueue", "arrive", "ready", "arrivals", "lock_lanes", "insert_lanes",
+	"ack", "ack_span", "delete_work_span", "changes", "insert_done", "peek", "claim", "lease", "lease_span", "enqueue", "arrive", "arrivals", "lock_lanes", "insert_lanes",
 	"lanes", "vacate", "ready_following", "next_heads", "lowest_queued", "set_heads_by_number", "vacate_lanes", "lane_heads", "extend",
 }
 

@@ -31,8 +31,8 @@ FROM {{message}} WHERE seq BETWEEN ?1 AND ?2;
 
 -- name: ack
 -- insert_done for plain leases that are current and whose content is; vacate, where
--- there are lanes, and delete_work follow. What it leaves goes the slow way. The plus keeps the planner from
--- walking all leases for each.
+-- there are lanes, and delete_work follow. What it leaves goes the slow way. The plus
+-- keeps the planner from walking all leases for each.
 INSERT INTO {{done}} (seq, consumer, done_at, runs, handler, revision, superseded, discarded, note, fence, last_seen, purged)
 SELECT w.seq, w.consumer, CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000, w.attempt + 1, ?5, ?4, 0, ?6, ?7, ?3, w.last_seen, 0
 FROM json_each(?1) i CROSS JOIN {{work}} w ON w.seq = i.value
@@ -172,11 +172,8 @@ ORDER BY w.ready_position LIMIT ?2;
 -- name: arrive
 UPDATE {{work}} SET stage = 5, position = ?2 WHERE seq = ?1;
 
--- name: ready
-UPDATE {{work}} SET stage = CASE WHEN lost >= 3 THEN 8 ELSE 7 END, ready_position = ?2 WHERE seq = ?1;
-
 -- name: ready_following
--- ready for a list, with numbers that follow one another. The rows are there: it is
+-- Messages become ready, with numbers that follow one another. The rows are there: it is
 -- an upsert because no statistics can spoil its plan, as they can that of a join.
 INSERT INTO {{work}} (seq, consumer, topic, grp, stage, position, ready_position, attempt, lost, owner, fence, guard, revision, last_error, last_seen)
 SELECT value, '', '', '', 7, 0, ?2 + key, 0, 0, '', 0, 0, 1, '', 0 FROM json_each(?1) WHERE true

@@ -104,21 +104,26 @@ func TestFloor_is_left_by_a_look_for_what_fell_due(t *testing.T) {
 	})
 }
 
+// looks gives claims that take so long to find those turns; each tells where it began.
+func looks(span int64) func(took time.Duration, turns ...int64) int64 {
+	f := floors{span: span}
+	return func(took time.Duration, turns ...int64) int64 {
+		from, note := f.of(box.ClaimRequest{Consumer: "c", Limit: 10, ReadyOnly: true})
+		time.Sleep(took)
+		var all []claimed
+		for _, n := range turns {
+			all = append(all, claimed{turn: n})
+		}
+		note(all)
+		return from
+	}
+}
+
 // Behind an old snapshot there may be a great deal in front of what is ready, which
 // each further claim would walk through until the floor has risen.
 func TestFloor_rises_at_once_after_a_look_that_took_long(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := floors{span: 1}
-		begin := func(took time.Duration, turns ...int64) int64 {
-			from, note := f.of(box.ClaimRequest{Consumer: "c", Limit: 10, ReadyOnly: true})
-			time.Sleep(took)
-			var all []claimed
-			for _, n := range turns {
-				all = append(all, claimed{turn: n})
-			}
-			note(all)
-			return from
-		}
+		begin := looks(1)
 		begin(cheap)
 		begin(cheap, 500_002, 500_001)
 		if from := begin(10*cheap, 500_005, 500_003, 500_004); from != 0 {
@@ -147,17 +152,7 @@ func TestFloor_rises_at_once_after_a_look_that_took_long(t *testing.T) {
 func TestFloor_rises_behind_calls_not_behind_their_spans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const span = 100_000
-		f := floors{span: span}
-		look := func(took time.Duration, turns ...int64) int64 {
-			from, note := f.of(box.ClaimRequest{Consumer: "c", Limit: 10, ReadyOnly: true})
-			time.Sleep(took)
-			var all []claimed
-			for _, n := range turns {
-				all = append(all, claimed{turn: n})
-			}
-			note(all)
-			return from
-		}
+		look := looks(span)
 		look(10*cheap, 50*span)
 		if from := look(0); from > 0 {
 			t.Errorf("a claim begins at %d, and 50 calls have taken turns", from)

@@ -116,7 +116,7 @@ func (s *Store) exchangeInPipeline(ctx context.Context, settlements []box.Settle
 	}
 	_ = s.settleRest(ctx, settlements, a.settled, unapplied(a.settled)) // what failed is marked
 	if left > 0 {
-		s.fillAll(ctx, map[string]bool{req.Consumer: true})
+		_ = s.fillLanes(ctx, req.Consumer) // only time is lost if that fails
 	}
 	return a.settled, s.delivered(ctx, c.all, req), nil
 }

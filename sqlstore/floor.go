@@ -17,8 +17,8 @@ const (
 	// took its turn long before it was committed; one that looks for what fell due
 	// does so each time, if it is cheap: there are some of these in a second. If it
 	// is not, it takes a twentieth of the time, but for looks that take longer than
-	// half a second, and the next claim begins where it found something, without
-	// waiting for floorLag and floorAge.
+	// half a second, and the next claim begins floorLag before what it found, without
+	// waiting for floorAge.
 	scanEvery  = time.Second
 	scanLatest = 10 * time.Second
 	scanShare  = 20

@@ -209,19 +209,19 @@ func (q *session) enthrone(ctx context.Context, consumer string, heads []laneEnt
 		return 0, err
 	}
 	heads = slices.DeleteFunc(heads, func(h laneEntry) bool { return !free(h) })
-	var (
-		seqs  = make([]int64, len(heads))
-		lanes = make([][]any, len(heads))
-	)
+	seqs := make([]int64, len(heads))
 	for i, h := range heads {
 		seqs[i] = h.seq
-		lanes[i] = []any{consumer, h.group, h.seq, h.position}
 	}
 	if err := q.numbered(ctx, "ready", seqs); err != nil {
 		return 0, err
 	}
 	if q.has("set_heads_by_number") {
 		return len(heads), q.each(ctx, "set_heads_by_number", seqRows(seqs), nil)
+	}
+	lanes := make([][]any, len(heads))
+	for i, h := range heads {
+		lanes[i] = []any{consumer, h.group, h.seq, h.position}
 	}
 	return len(heads), q.each(ctx, "set_heads", lanes, nil)
 }

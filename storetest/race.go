@@ -305,8 +305,8 @@ func (c *suite) groupsRace(next func(caller int, ends []box.Settlement) ([]box.S
 	}
 }
 
-// sweep takes what many callers left, until all is there: a claim may pass over for
-// some seconds what another held just then.
+// sweep takes what many callers left, until all is there, and expects that this is
+// all: a claim may pass over for some seconds what another held just then.
 func (c *suite) sweep(all func() bool, take func(*postroom.Message)) {
 	c.Helper()
 	for begun := time.Now(); !all() && time.Since(begun) < latest; {
@@ -314,6 +314,7 @@ func (c *suite) sweep(all func() bool, take func(*postroom.Message)) {
 			take(m)
 		}
 	}
+	c.claimNone("all have been taken")
 }
 
 // settleRacing settles until no row is locked by another.
